@@ -1,0 +1,1 @@
+"""Attention: functional.py holds the tensor functions; one variant a file beside it."""

@@ -1,0 +1,1 @@
+"""What anyone can hand to their own Trainer."""

@@ -1,0 +1,1 @@
+"""One file a command, thin: read the config, call the library, print."""

@@ -1,0 +1,1 @@
+"""Encoder, decoder, encoder-decoder and recurrent models, and the blocks they are built from."""

@@ -1,0 +1,1 @@
+"""One positional encoding a file."""

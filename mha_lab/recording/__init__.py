@@ -1,0 +1,1 @@
+"""Attention maps of any model: recorder, maps, scores, pictures."""

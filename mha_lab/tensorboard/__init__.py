@@ -1,0 +1,1 @@
+"""Write, read and serve attention maps in TensorBoard."""

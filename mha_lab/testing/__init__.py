@@ -1,0 +1,1 @@
+"""Contract checks that every variant, encoding and task must pass; public."""
