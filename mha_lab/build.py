@@ -1,0 +1,130 @@
+"""From config to objects: the one place that instantiates, checks arguments and explains faults."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, get_type_hints
+
+from omegaconf import DictConfig, OmegaConf
+
+from mha_lab.errors import UserError, nearest
+from mha_lab.models.interface import SequenceModel
+from mha_lab.training.data_module import TaskDataModule
+from mha_lab.training.module import SequenceModule
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of."""
+
+    task: Any
+    data: TaskDataModule
+    module: SequenceModule
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(p.numel() for p in self.module.parameters() if p.requires_grad)
+
+
+def build_parts(cfg: DictConfig) -> Parts:
+    """Build task, data and module of a resolved config; random weights come from ``seed``.
+
+    Raises:
+        UserError: a value that its object refuses, in the object's own words.
+    """
+    import pytorch_lightning as pl
+
+    if not 0 <= int(cfg.seed) < 2**32:
+        raise UserError(f"seed must be a whole number from 0 to 2^32 - 1, got {cfg.seed}")
+    pl.seed_everything(cfg.seed, verbose=False)
+    task = build(cfg, "task")
+    data = build(cfg, "data", task=task, seed=cfg.seed)
+    model = build_model(cfg, task)
+    module = SequenceModule(model, task.vocabulary, build(cfg, "optimizer"))
+    if cfg.compile:
+        # In place, so that the weights keep their names in checkpoints.
+        module.model.compile()  # type: ignore[attr-defined]
+    return Parts(task, data, module)
+
+
+def build_model(cfg: DictConfig, task: Any) -> SequenceModel:
+    """Build the model, with attention and positions where it uses them, for a task's vocabulary."""
+    factory = build(cfg, "model")
+    choices: dict[str, Any] = {}
+    if getattr(factory.func, "uses_attention", True):
+        choices = {"attention": build(cfg, "attention"), "position": build(cfg, "position")}
+    model: SequenceModel = _explained("model", lambda: factory(len(task.vocabulary), **choices))
+    return model
+
+
+def build(cfg: DictConfig, key: str, **extra: Any) -> Any:
+    """Instantiate one node of the config.
+
+    Args:
+        cfg: the whole config.
+        key: the node, dotted: ``optimizer`` or ``callbacks.checkpoint``.
+        extra: further keyword arguments, already objects.
+
+    Returns:
+        The object; for a node with ``_partial_``, a ``functools.partial`` that makes it.
+
+    Raises:
+        UserError: an unknown key, a value of the wrong type, or one that the object refuses.
+    """
+    node = OmegaConf.to_container(OmegaConf.select(cfg, key))
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise UserError(f"{key} needs a _target_: the class or function that makes it")
+    target = _locate(key, node.pop("_target_"))
+    is_partial = node.pop("_partial_", False)
+    _check_arguments(key, target, node)
+    if is_partial:
+        return partial(target, **node, **extra)
+    return _explained(key, lambda: target(**node, **extra))
+
+
+def _locate(key: str, path: Any) -> Callable[..., Any]:
+    from hydra.utils import get_object
+
+    try:
+        found = get_object(path)
+    except Exception as error:
+        raise UserError(f"{key}._target_={path!r} cannot be imported: {error}") from error
+    if not callable(found):
+        raise UserError(f"{key}._target_={path!r} is not a class or function")
+    return found  # type: ignore[no-any-return]
+
+
+def _check_arguments(key: str, target: Callable[..., Any], node: dict[Any, Any]) -> None:
+    """Compare names and types with the target's signature, before anything runs."""
+    from beartype import BeartypeConf
+    from beartype.door import is_bearable
+
+    parameters = inspect.signature(target).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    init = target.__init__ if inspect.isclass(target) else target  # type: ignore[misc]
+    try:
+        hints = get_type_hints(init)
+    except (NameError, TypeError):
+        hints = {}
+    for name, value in node.items():
+        if name not in parameters and not open_ended:
+            known = [n for n in parameters if n != "self"]
+            raise UserError(f"unknown key '{key}.{name}'{nearest(str(name), known)}")
+        hint = hints.get(str(name), Any)
+        if hint is bool or not isinstance(value, bool):
+            fits = is_bearable(value, hint, conf=BeartypeConf(is_pep484_tower=True))
+        else:  # bool is an int to Python, never to a person
+            fits = bool in getattr(hint, "__args__", ()) or hint is Any
+        if not fits:
+            expected = getattr(hint, "__name__", str(hint)).replace("typing.", "")
+            raise UserError(f"{key}.{name} must be {expected}, got {value!r}")
+
+
+def _explained(key: str, make: Callable[[], Any]) -> Any:
+    """Run a constructor; what it refuses is the user's to mend."""
+    try:
+        return make()
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{key}: {' '.join(str(error).split())}") from error

@@ -1,0 +1,76 @@
+"""Which command, then Hydra. Nothing heavy is imported before the command is known."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from mha_lab.errors import UserError, nearest
+
+COMMANDS = {
+    "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
+    "evaluate": "test a run again, with any override: evaluate run=FOLDER [key=value ...]",
+    "predict": 'print a run\'s output: predict run=FOLDER "3 1 2" [figure=out.png]',
+    "sweep": "search hyperparameters: sweep +experiment=sort sweep=optuna",
+    "report": "compare runs: report outputs/... by=attention,position",
+    "bench": "time this project against torch: bench attention|loop|recording",
+    "dashboard": "open TensorBoard on the runs: dashboard [logdir=outputs] [port=6006]",
+    "list": "all variants, models, tasks, encodings and experiments, a line each",
+}
+
+USAGE = """\
+mha_lab: the bench where attention mechanisms are tried, seen and compared.
+
+Usage: python -m mha_lab COMMAND [overrides]
+
+{commands}
+
+Start with:
+  python -m mha_lab train +experiment=copy
+  python -m mha_lab dashboard
+`python -m mha_lab COMMAND --help` says more about one command.
+"""
+
+
+def usage() -> str:
+    """The text of ``--help``."""
+    return USAGE.format(commands="\n".join(f"  {c:<10} {text}" for c, text in COMMANDS.items()))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line.
+
+    Args:
+        argv: the words after ``python -m mha_lab``.
+
+    Returns:
+        The exit code: 0 well, 1 a run that failed, 2 a mistake in what was asked for.
+    """
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if argv[0] == "--version":
+        from mha_lab import __version__
+
+        print(f"mha_lab {__version__}")
+        return 0
+    command, *arguments = argv
+    try:
+        if command not in COMMANDS:
+            raise UserError(
+                f"unknown command {command!r}{nearest(command, COMMANDS)} "
+                f"(there are: {', '.join(COMMANDS)})"
+            )
+        module = importlib.import_module(f"mha_lab.commands.{command}")
+        if any(word in ("-h", "--help") for word in arguments):
+            print(module.__doc__)
+            return 0
+        return int(module.main(arguments))
+    except UserError as error:
+        print(f"mha_lab: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("mha_lab: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,213 @@
+"""Where the config tree lies, how a run's config is composed, changed, saved and read again.
+
+The folder ``configs/`` is the registry: one folder a group, one YAML an option. Everything that
+needs the list of variants, models or tasks walks that folder.
+"""
+
+import re
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from mha_lab.errors import UserError, nearest
+
+CONFIG_FILE = "config.yaml"
+
+
+def config_folder() -> Path:
+    """The config tree: ``mha_lab/configs`` where installed, ``configs/`` beside it in a checkout."""
+    package = Path(__file__).parent
+    for folder in (package / "configs", package.parent / "configs"):
+        if (folder / "train.yaml").is_file():
+            return folder
+    raise UserError(
+        f"the config tree is missing: neither {package / 'configs'} nor "
+        f"{package.parent / 'configs'} holds train.yaml; install mha_lab again "
+        f"(site-packages: {sysconfig.get_path('purelib')})"
+    )
+
+
+def groups() -> list[str]:
+    """The config groups: ``attention``, ``model``, ``task``, ..."""
+    return sorted(folder.name for folder in config_folder().iterdir() if folder.is_dir())
+
+
+def options(group: str) -> dict[str, str]:
+    """The options of a group and the one line that describes each (its first comment)."""
+    found = {}
+    for file in sorted((config_folder() / group).glob("*.yaml")):
+        comments = re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        found[file.stem] = comments[0] if comments else ""
+    return found
+
+
+def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
+    """Compose a training config as ``train`` does, without Hydra's command line.
+
+    Args:
+        overrides: Hydra overrides, e.g. ``["+experiment=copy", "seed=3"]``.
+        run_dir: the run's folder.
+
+    Returns:
+        The resolved config, without Hydra's own node.
+
+    Raises:
+        UserError: an override names an unknown key or option, or cannot be read.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.errors import HydraException
+
+    # Inside a Hydra job another composition is under way; it must find its state as it left it.
+    outer_hydra, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(config_folder()), version_base="1.3"):
+            cfg = hydra_compose("train", list(overrides), return_hydra_config=True)
+            OmegaConf.set_struct(cfg, False)
+            cfg.hydra.runtime.output_dir = str(run_dir)
+            HydraConfig.instance().set_config(cfg)
+            return finish(cfg)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explain(error)) from error
+    finally:
+        GlobalHydra.instance().hydra = outer_hydra
+        HydraConfig.instance().cfg = outer_config
+
+
+def finish(cfg: DictConfig) -> DictConfig:
+    """Resolve a composed config, note which options were chosen, and refuse unknown root keys."""
+    from hydra.core.hydra_config import HydraConfig
+
+    chosen = dict(HydraConfig.get().runtime.choices)
+    run = OmegaConf.create({str(k): v for k, v in cfg.items_ex(resolve=False) if k != "hydra"})
+    OmegaConf.resolve(run)
+    known = set(OmegaConf.load(config_folder() / "train.yaml")) - {"defaults", "hydra"}
+    known |= set(groups())
+    for key in run:
+        if str(key) not in known:
+            raise UserError(f"unknown key or group {str(key)!r}{nearest(str(key), known)}")
+    run["choices"] = {
+        group: chosen[group] for group in groups() if chosen.get(group) not in (None, "null")
+    }
+    return run
+
+
+def save(cfg: DictConfig, folder: Path) -> None:
+    """Write the resolved config into the run's folder."""
+    (folder / CONFIG_FILE).write_text(OmegaConf.to_yaml(cfg), encoding="utf-8")
+
+
+def load_run(folder: Path | str, overrides: Sequence[str] = ()) -> DictConfig:
+    """Read a run's config, with changes.
+
+    Args:
+        folder: a run's folder.
+        overrides: ``key=value``, or ``group=option``, which replaces the whole group.
+
+    Raises:
+        UserError: not a run's folder, an unreadable config, or an unknown key or option.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"no run folder at {str(folder)!r}: the folder does not exist")
+    file = folder / CONFIG_FILE
+    if not file.is_file():
+        raise UserError(f"{str(folder)!r} is not a run's folder: it holds no {CONFIG_FILE}")
+    try:
+        cfg = OmegaConf.load(file)
+    except Exception as error:  # whatever a damaged file makes the YAML parser raise
+        raise UserError(f"cannot read {str(file)!r}: {first_line(error)}") from error
+    if not isinstance(cfg, DictConfig) or "choices" not in cfg:
+        raise UserError(f"{str(file)!r} is not the config of a run: it has no 'choices'")
+    cfg.run_dir = str(folder.resolve())
+    return override(cfg, overrides)
+
+
+def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
+    """Apply ``key=value`` and ``group=option`` to a resolved config, refusing unknown keys."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    cfg = cfg.copy()
+    OmegaConf.set_struct(cfg, True)
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    except HydraException as error:
+        raise UserError(explain(error)) from error
+    # Groups first: a value given with its group must land in the new option.
+    for item in sorted(parsed, key=lambda item: item.key_or_group not in groups()):
+        key, value = item.key_or_group, item.value()
+        if key in groups() and isinstance(value, str):
+            part = compose([item.input_line or ""], run_dir=cfg.run_dir)
+            OmegaConf.set_struct(cfg, False)
+            cfg[key] = part[key]
+            cfg.choices[key] = part.choices[key]
+            OmegaConf.set_struct(cfg, True)
+            continue
+        try:
+            if OmegaConf.select(cfg, key, throw_on_missing=False) is None:
+                _require_known(cfg, key)
+            OmegaConf.update(cfg, key, value, merge=True)
+        except OmegaConfBaseException as error:
+            raise UserError(f"cannot set {key!r}: {first_line(error)}") from error
+    return cfg
+
+
+def _require_known(cfg: DictConfig, key: str) -> None:
+    keys = flat_keys(OmegaConf.to_container(cfg))
+    if key not in keys:
+        raise UserError(f"unknown key {key!r}{nearest(key, keys)}")
+
+
+def flat_keys(tree: Any, prefix: str = "") -> list[str]:
+    """Every dotted key of a nested dict, inner nodes too."""
+    keys = []
+    for key, value in tree.items() if isinstance(tree, dict) else ():
+        keys += [prefix + str(key), *flat_keys(value, f"{prefix}{key}.")]
+    return keys
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def explain(error: BaseException) -> str:
+    """Turn an error of Hydra or OmegaConf into one sentence, with the nearest right word."""
+    text = str(error)
+    if match := re.search(r"Could not override '([^']+)'", text):
+        key = match[1]
+        if key in groups() and "defaults list" in text:
+            return f"{key!r} is not chosen by default; add it with +{key}=OPTION"
+        with_group = key.split("@")[0]
+        return f"unknown key or group {key!r}{nearest(with_group, _known_keys())}"
+    if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
+        group, option = match[1], match[2]
+        known = options(group) if group in groups() else {}
+        return (
+            f"{group}={option} is not an option{nearest(option, known)}"
+            f" (there are: {', '.join(known)})"
+        )
+    if match := re.search(r"Key '([^']+)' is not in struct", text):
+        return f"unknown key {match[1]!r}{nearest(match[1], _known_keys())}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _known_keys() -> list[str]:
+    """The keys of every option of every group, and the groups themselves."""
+    keys = set(groups())
+    root = OmegaConf.to_container(OmegaConf.load(config_folder() / "train.yaml"))
+    keys |= set(flat_keys(root))
+    for group in groups():
+        for option in options(group):
+            tree = OmegaConf.to_container(OmegaConf.load(config_folder() / group / f"{option}.yaml"))
+            keys |= set(flat_keys(tree, f"{group}."))
+    hidden = ("defaults", "hydra", "_target_", "_partial_")
+    return sorted(key for key in keys if not any(word in key.split(".") for word in hidden))

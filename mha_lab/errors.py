@@ -1,0 +1,25 @@
+"""The error that means: the user can mend this."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake in what was asked for; its text is one sentence that says how to mend it.
+
+    The command line prints the text without a traceback and exits with code 2.
+    """
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say which known word was probably meant.
+
+    Args:
+        word: what was typed.
+        known: every word that would have been right.
+
+    Returns:
+        ``"; did you mean 'custom'?"``, or an empty string where nothing is near.
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

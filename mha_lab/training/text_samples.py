@@ -1,0 +1,64 @@
+"""Sources, targets and predictions as text, in TensorBoard's text tab."""
+
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+
+from mha_lab.tasks.batch import Batch
+from mha_lab.training.module import SequenceModule
+
+
+class TextSamples(pl.Callback):
+    """At every validation, writes a table of the first examples and what the model makes of them.
+
+    Args:
+        samples: how many examples.
+
+    Raises:
+        ValueError: samples is below 1.
+    """
+
+    def __init__(self, samples: int = 8) -> None:
+        if samples < 1:
+            raise ValueError(f"text_samples.samples must be at least 1, got {samples}")
+        self.samples = samples
+
+    @torch.no_grad()
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Batch,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Predict the first examples of the first batch and write them as a Markdown table."""
+        if batch_idx or trainer.sanity_checking or trainer.global_rank:
+            return
+        writers = [
+            logger.experiment for logger in trainer.loggers if hasattr(logger.experiment, "add_text")
+        ]
+        if not writers or not isinstance(pl_module, SequenceModule):
+            return
+        table = self._table(pl_module, Batch(*(part[: self.samples] for part in batch)))
+        for writer in writers:
+            writer.add_text("samples", table, trainer.global_step)
+
+    @staticmethod
+    def _table(module: SequenceModule, batch: Batch) -> str:
+        text = module.vocabulary.text
+        predicted = module.model.generate(batch.source, max_length=batch.target.shape[1])
+        rows = ["| | source | target | prediction |", "|---|---|---|---|"]
+        for row in zip(batch.source, batch.target, predicted, strict=True):
+            source, target, prediction = (text(ids.tolist()) for ids in row)
+            mark = "✓" if target == prediction else "✗"
+            cells = (_cell(part) for part in (mark, source, target, prediction))
+            rows.append(f"| {' | '.join(cells)} |")
+        return "\n".join(rows)
+
+
+def _cell(text: str) -> str:
+    """Text that cannot break a Markdown table or become markup."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
