@@ -1,0 +1,79 @@
+"""The table that ends a multirun."""
+
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from mha_lab.training.run_folder import read_summary, write_rows
+
+_METRICS = {
+    "test/sequence_accuracy": "sequence accuracy",
+    "test/token_accuracy": "token accuracy",
+    "steps": "steps",
+    "wall_seconds": "seconds",
+    "parameters": "parameters",
+}
+
+
+def show(folder: Path) -> int:
+    """Print a table of a multirun's runs and write it as ``summary.csv``.
+
+    Returns:
+        The exit code: 0, or the worst of the runs that failed (2 where one was misasked).
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = [_row(run) for run in sorted(_runs(folder), key=lambda run: int(run.name))]
+    if not rows:
+        return 1
+    varying = [
+        key
+        for key in dict.fromkeys(key for row in rows for key in row["overrides"])
+        if len({row["overrides"].get(key) for row in rows}) > 1
+    ]
+    table = Table(title=str(folder))
+    for column in ("run", *varying, *_METRICS.values(), "status"):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(
+            row["run"],
+            *(row["overrides"].get(key, "") for key in varying),
+            *(_number(row["summary"].get(key)) for key in _METRICS),
+            row["summary"].get("status", "unfinished"),
+        )
+    Console().print(table)
+    write_rows(
+        folder / "summary.csv",
+        [
+            {"run": row["run"], **{k: row["overrides"].get(k, "") for k in varying}, **row["summary"]}
+            for row in rows
+        ],
+    )
+    print(folder)
+    return max(_code(row["summary"]) for row in rows)
+
+
+def _runs(folder: Path) -> list[Path]:
+    return [run for run in folder.iterdir() if run.is_dir() and run.name.isdigit()]
+
+
+def _row(run: Path) -> dict[str, Any]:
+    file = run / ".hydra" / "overrides.yaml"
+    overrides = OmegaConf.to_object(OmegaConf.load(file)) if file.is_file() else []
+    assert isinstance(overrides, list)
+    pairs = dict(str(word).split("=", 1) for word in overrides if "=" in str(word))
+    return {"run": run.name, "overrides": pairs, "summary": read_summary(run)}
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}" if value <= 1 else f"{value:.1f}"
+    return "" if value is None else f"{value:,}"
+
+
+def _code(summary: dict[str, Any]) -> int:
+    if summary.get("status") in ("solved", "finished"):
+        return 0
+    return int(summary.get("exit_code", 1))

@@ -1,0 +1,154 @@
+"""Train one run, or many.
+
+Usage:
+  python -m mha_lab train +experiment=copy                    a recipe: copy or sort
+  python -m mha_lab train task=sort attention=builtin seed=3  any option, any value
+  python -m mha_lab train -m +experiment=copy seed=0,1,2      a sweep, each run in its own folder
+  python -m mha_lab train resume=FOLDER                       go on from the last checkpoint
+
+Options are config groups (attention, position, model, task, optimizer, trainer, callbacks,
+logger): `python -m mha_lab list` names them. Values are dotted keys, e.g. model.embed_dim=128,
+model.num_layers=2, optimizer.lr=1e-3, data.batch_size=32, trainer.max_steps=500, compile=true.
+`python -m mha_lab train --cfg job` prints the whole config; hydra.run.dir=FOLDER chooses where
+the run is kept.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mha_lab.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_DOTTED_RESUME = "resume="
+_outcome: dict[str, Any] = {}  # what the job of a single run left for main
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``train``: resume a run, or hand the overrides to Hydra."""
+    resumed = [word for word in arguments if word.startswith(_DOTTED_RESUME)]
+    if resumed:
+        return _resume(resumed, [word for word in arguments if word not in resumed])
+    return _compose_and_train(arguments)
+
+
+def _resume(resumed: list[str], overrides: list[str]) -> int:
+    from mha_lab.config import load_run
+
+    if len(resumed) > 1 or any(word in ("-m", "--multirun") for word in overrides):
+        raise UserError("resume=FOLDER goes on with one run: give it once, and without -m")
+    cfg = load_run(resumed[0].removeprefix(_DOTTED_RESUME), overrides)
+    return _train_and_tell(cfg, resume=True)
+
+
+def _compose_and_train(arguments: Sequence[str]) -> int:
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from mha_lab.commands.hydra_callback import RunGuard
+    from mha_lab.config import config_folder, explain
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
+    _outcome.clear()
+    RunGuard.sweep_folder = None
+    words = sys.argv
+    sys.argv = [words[0], *arguments]
+    try:
+        hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")(
+            _job
+        )()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explain(error)) from error
+    finally:
+        sys.argv = words
+    if RunGuard.sweep_folder is not None:
+        from mha_lab.commands.multirun_table import show
+
+        return show(RunGuard.sweep_folder)
+    if "error" in _outcome:
+        raise _outcome["error"]
+    return int(_outcome.get("code", 0))
+
+
+def _job(cfg: "DictConfig") -> None:
+    """One run, as Hydra's launchers call it, in this process or in another."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    from mha_lab.config import finish
+
+    overrides = list(HydraConfig.get().overrides.task)
+    is_multirun = HydraConfig.get().mode == RunMode.MULTIRUN
+    # DistributedDataParallel starts its other processes with this command line.
+    words, sys.argv = sys.argv, [sys.argv[0], "train", *overrides]
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    try:
+        _outcome["code"] = _train_and_tell(finish(cfg))
+    except UserError as error:
+        if not is_multirun:
+            _outcome["error"] = error
+            return
+        # One bad combination must not end the others.
+        _record_failure(folder, overrides, str(error), code=2)
+    except Exception as error:
+        if not is_multirun:
+            raise
+        _record_failure(folder, overrides, f"{type(error).__name__}: {error}", code=1)
+    finally:
+        sys.argv = words
+
+
+def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: int) -> None:
+    from mha_lab.training.run_folder import write_summary
+
+    print(f"mha_lab: {' '.join(overrides)}: {reason}", file=sys.stderr)
+    summary = {"status": "failed", "reason": reason, "exit_code": code, "overrides": overrides}
+    write_summary(folder, summary)
+
+
+def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
+    """Train and print the short summary; the run's folder is the last line."""
+    from mha_lab.training.module import TrainingDiverged
+    from mha_lab.run import train
+
+    try:
+        summary = train(cfg, resume=resume)
+    except TrainingDiverged as error:
+        print(f"mha_lab: {error}", file=sys.stderr)
+        return 1
+    if int(os.environ.get("LOCAL_RANK", "0")) == 0:
+        print(summary_text(summary, Path(cfg.run_dir)))
+    return 130 if summary["status"] == "interrupted" else 0
+
+
+def summary_text(summary: dict[str, Any], folder: Path) -> str:
+    """The lines that end a run."""
+    shown = _relative(folder)
+    if summary["status"] == "interrupted":
+        return (
+            f"\ninterrupted at step {summary['steps']}; go on with:\n"
+            f"  python -m mha_lab train resume={shown}\n{shown}"
+        )
+    lines = [
+        ("test accuracy", f"{summary['test/sequence_accuracy']:.4f} of sequences, "
+                          f"{summary['test/token_accuracy']:.4f} of tokens"),
+        ("steps", f"{summary['steps']} ({summary['status']})"),
+        ("time", f"{summary['wall_seconds']:.1f} s, of which training "
+                 f"{summary['train_seconds']:.1f} s"),
+        ("parameters", f"{summary['parameters']:,}"),
+        ("dashboard", f"python -m mha_lab dashboard logdir={_relative(folder.parent)}"),
+        ("run folder", ""),
+    ]  # fmt: skip
+    return "\n" + "\n".join(f"{name:<14} {text}".rstrip() for name, text in lines) + f"\n{shown}"
+
+
+def _relative(folder: Path) -> str:
+    try:
+        return str(folder.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(folder)

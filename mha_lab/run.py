@@ -1,0 +1,193 @@
+"""One run from config to summary: build, fit, test the best checkpoint, write what was found.
+
+``train(cfg)`` is what the command line, the sweeps and the tests all call.
+"""
+
+import logging
+import signal
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
+
+from mha_lab import config
+from mha_lab.build import Parts, build, build_parts
+from mha_lab.errors import UserError
+from mha_lab.training import run_folder
+from mha_lab.training.metrics_file import MetricsFile
+
+
+def train(cfg: DictConfig, *, resume: bool = False) -> dict[str, Any]:
+    """Train as configured and test the best checkpoint.
+
+    Args:
+        cfg: a composed config; ``cfg.run_dir`` is the run's folder.
+        resume: go on from the folder's ``last.ckpt``.
+
+    Returns:
+        The summary that is also written as ``summary.json``: ``status`` (``solved``,
+        ``finished`` or ``interrupted``), the options chosen, ``seed``, ``steps``,
+        ``wall_seconds``, ``train_seconds``, ``parameters`` and the ``test/...`` metrics.
+
+    Raises:
+        UserError: something asked for cannot be done; nothing is written then.
+        TrainingDiverged: the validation loss is no longer a number.
+    """
+    started = time.perf_counter()
+    _quieten()
+    folder = Path(cfg.run_dir)
+    parts = build_parts(cfg)
+    checkpoint = _last_checkpoint(folder) if resume else None
+    trainer = build_trainer(cfg, folder, resumed_at=checkpoint["global_step"] if checkpoint else None)
+    if trainer.is_global_zero:
+        folder.mkdir(parents=True, exist_ok=True)
+        config.save(cfg, folder)
+        parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
+
+    fit_started = time.perf_counter()
+    is_interrupted = _fit(trainer, parts, folder, resume=resume)
+    summary = {
+        **_description(cfg, parts),
+        "status": _status(trainer, is_interrupted=is_interrupted),
+        "steps": trainer.global_step,
+        "train_seconds": round(time.perf_counter() - fit_started, 3),
+    }
+    if not is_interrupted:
+        summary |= _test(trainer, parts, folder)
+    summary["wall_seconds"] = round(time.perf_counter() - started, 3)
+    if trainer.is_global_zero:
+        _log_hyperparameters(trainer.loggers, cfg, summary)
+        run_folder.write_summary(folder, summary)
+    return summary
+
+
+def build_trainer(cfg: DictConfig, folder: Path, *, resumed_at: int | None = None) -> pl.Trainer:
+    """The Trainer with its loggers and callbacks.
+
+    Raises:
+        UserError: a value that Lightning refuses, or a GPU where there is none.
+    """
+    if cfg.trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise UserError(
+            "trainer.accelerator=gpu needs a GPU, and PyTorch finds none on this machine; "
+            "choose trainer=auto or trainer=cpu"
+        )
+    _check_limits(cfg)
+    loggers: list[Logger] = [MetricsFile(folder, resumed_at=resumed_at)]
+    if cfg.logger is not None and "_target_" in cfg.logger:
+        factory = build(cfg, "logger")
+        purge = {} if resumed_at is None else {"purge_step": resumed_at}
+        loggers.insert(0, factory(save_dir=str(folder), name="", version="", **purge))
+    callbacks = [build(cfg, f"callbacks.{name}") for name, node in cfg.callbacks.items() if node]
+    try:
+        trainer: pl.Trainer = build(
+            cfg, "trainer", logger=loggers, callbacks=callbacks, default_root_dir=str(folder)
+        )
+    except MisconfigurationException as error:
+        raise UserError(f"trainer: {config.first_line(error)}") from error
+    return trainer
+
+
+def _check_limits(cfg: DictConfig) -> None:
+    for key in ("max_steps", "val_check_interval", "log_every_n_steps", "accumulate_grad_batches"):
+        value = cfg.trainer.get(key)
+        if value is not None and value < 1:
+            raise UserError(f"trainer.{key} must be at least 1, got {value}")
+    if cfg.trainer.val_check_interval > cfg.trainer.max_steps:
+        # Without a validation there would be no checkpoint to test.
+        cfg.trainer.val_check_interval = cfg.trainer.max_steps
+
+
+def _last_checkpoint(folder: Path) -> dict[str, Any]:
+    return run_folder.load_checkpoint(run_folder.checkpoint_file(folder, "last"))
+
+
+def _fit(trainer: pl.Trainer, parts: Parts, folder: Path, *, resume: bool) -> bool:
+    """Train; tell whether it was interrupted by Ctrl-C."""
+    handler = signal.getsignal(signal.SIGINT)
+    ckpt_path = str(run_folder.checkpoint_file(folder, "last")) if resume else None
+    try:
+        trainer.fit(parts.module, datamodule=parts.data, ckpt_path=ckpt_path, weights_only=True)
+    except SystemExit:  # Lightning leaves this way after Ctrl-C
+        signal.signal(signal.SIGINT, handler)
+        return True
+    except MisconfigurationException as error:
+        raise UserError(f"trainer: {config.first_line(error)}") from error
+    return False
+
+
+def _status(trainer: pl.Trainer, *, is_interrupted: bool) -> str:
+    if is_interrupted:
+        return "interrupted"
+    is_solved = any(getattr(callback, "solved", False) for callback in trainer.callbacks)  # type: ignore[attr-defined]
+    return "solved" if is_solved else "finished"
+
+
+def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
+    """Test the best weights on the held-out test set, also by length."""
+    best = run_folder.load_checkpoint(run_folder.checkpoint_file(folder, "best"))
+    parts.module.load_state_dict(best["state_dict"])
+    metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]
+    rows = parts.module.accuracy_by_length()
+    if trainer.is_global_zero:
+        run_folder.write_rows(folder / run_folder.LENGTHS, rows)
+    return {key: float(value) for key, value in metrics.items()}
+
+
+def _description(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
+    uses_attention = getattr(parts.module.model, "uses_attention", True)
+    return {
+        "task": cfg.choices.task,
+        "attention": cfg.choices.attention if uses_attention else "none",
+        "model": cfg.choices.model,
+        "position": cfg.choices.position if uses_attention else "none",
+        "experiment": cfg.choices.get("experiment"),
+        "seed": cfg.seed,
+        "parameters": parts.parameters,
+    }
+
+
+def _log_hyperparameters(
+    loggers: list[Logger], cfg: DictConfig, summary: dict[str, Any]
+) -> None:
+    """Fill TensorBoard's HPARAMS tab: what was chosen, and what came of it."""
+    tree = OmegaConf.to_container(cfg)
+    assert isinstance(tree, dict)
+    wanted = ("choices", "model", "position", "task", "optimizer", "data", "seed")
+    flat = _flatten({key: tree[key] for key in wanted if key in tree})
+    metrics = {k: v for k, v in summary.items() if isinstance(v, int | float) and k != "seed"}
+    for logger in loggers:
+        if isinstance(logger, TensorBoardLogger):
+            logger.log_hyperparams(flat, metrics)
+            logger.finalize("success")
+
+
+def _flatten(tree: dict[Any, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{name}/")
+        elif not str(key).startswith("_") and value is not None:
+            flat[name] = value if isinstance(value, int | float | bool | str) else str(value)
+    return flat
+
+
+def _quieten() -> None:
+    """Silence what Lightning says on every start; real warnings still come through."""
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(f"{name}.utilities.rank_zero").setLevel(logging.WARNING)
+    for pattern in (
+        ".*Checkpoint directory .* exists and is not empty.*",
+        ".*You are using the plain ModelCheckpoint callback.*",
+        ".*TensorFloat32 tensor cores.*",
+        ".*torch.utils._pytree.*",
+        ".*The number of training batches.*",
+    ):
+        warnings.filterwarnings("ignore", pattern)

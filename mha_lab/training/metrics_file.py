@@ -1,0 +1,95 @@
+"""``metrics.csv``: every logged metric, one row a step, kept across interruptions.
+
+Lightning's own CSVLogger deletes the file when a run is resumed, and rewrites it in place; this
+one keeps the rows up to the checkpoint and only ever replaces the file by a whole one.
+"""
+
+import csv
+import time
+from pathlib import Path
+from typing import Any
+
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.utilities import rank_zero_only
+from torch import Tensor
+
+from mha_lab.training.run_folder import METRICS, write_rows
+
+SECONDS_BETWEEN_WRITES = 2.0
+
+
+class MetricsFile(Logger):
+    """Writes ``metrics.csv`` in the run's folder.
+
+    Args:
+        folder: the run's folder.
+        resumed_at: the step of the checkpoint that training goes on from; earlier rows are kept.
+    """
+
+    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+        super().__init__()
+        self._folder = folder
+        self._rows: dict[int, dict[str, Any]] = {}
+        self._written = time.monotonic()
+        if resumed_at is not None:
+            self._rows = {row["step"]: row for row in _read(folder / METRICS, before=resumed_at)}
+
+    @property
+    def name(self) -> str:
+        """Lightning asks for a name; the folder's serves."""
+        return self._folder.name
+
+    @property
+    def version(self) -> str:
+        """A run's folder is its only version."""
+        return ""
+
+    @property
+    def save_dir(self) -> str:
+        """Where callbacks may keep their files."""
+        return str(self._folder)
+
+    @property
+    def log_dir(self) -> str:
+        """The run's folder."""
+        return str(self._folder)
+
+    @rank_zero_only
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Add metrics to the row of a step."""
+        step = len(self._rows) if step is None else step
+        row = self._rows.setdefault(step, {"step": step})
+        row.update({k: v.item() if isinstance(v, Tensor) else v for k, v in metrics.items()})
+
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        """Nothing to do: the run's config.yaml holds them."""
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Write the file, unless it was written a moment ago."""
+        if time.monotonic() - self._written >= SECONDS_BETWEEN_WRITES:
+            self._write()
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Write the file."""
+        self._write()
+
+    def _write(self) -> None:
+        if self._rows:
+            write_rows(self._folder / METRICS, [self._rows[step] for step in sorted(self._rows)])
+        self._written = time.monotonic()
+
+
+def _read(file: Path, *, before: int) -> list[dict[str, Any]]:
+    """The rows of the steps before one; none where there is no file."""
+    if not file.is_file():
+        return []
+    rows = []
+    with file.open(newline="", encoding="utf-8") as stream:
+        for text in csv.DictReader(stream):
+            row: dict[str, Any] = {k: v for k, v in text.items() if v not in ("", None)}
+            row["step"] = int(row.get("step", before))
+            if row["step"] < before:
+                rows.append(row)
+    return rows
