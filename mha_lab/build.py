@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
 
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from mha_lab.errors import UserError, nearest
 from mha_lab.models.interface import SequenceModel
+from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training.data_module import TaskDataModule
 from mha_lab.training.module import SequenceModule
 
@@ -28,35 +30,56 @@ class Parts:
         return sum(p.numel() for p in self.module.parameters() if p.requires_grad)
 
 
-def build_parts(cfg: DictConfig) -> Parts:
+def build_parts(cfg: DictConfig, *, vocabulary: Vocabulary | None = None) -> Parts:
     """Build task, data and module of a resolved config; random weights come from ``seed``.
+
+    Args:
+        cfg: the whole config.
+        vocabulary: what a trained model knows, for tasks that would build their own.
 
     Raises:
         UserError: a value that its object refuses, in the object's own words.
     """
+    task = build_task(cfg, vocabulary)
+    data = build(cfg, "data", task=task, seed=cfg.seed)
+    module = build_module(cfg, task.vocabulary)
+    _try_longest(module.model, task)
+    return Parts(task, data, module)
+
+
+def build_task(cfg: DictConfig, vocabulary: Vocabulary | None = None) -> Any:
+    """Build the task; one that reads its vocabulary from data is given a known one instead."""
+    target = _locate("task", cfg.task._target_)
+    takes_vocabulary = "vocabulary" in inspect.signature(target).parameters
+    known = {"vocabulary": vocabulary} if vocabulary and takes_vocabulary else {}
+    return build(cfg, "task", **known)
+
+
+def build_module(cfg: DictConfig, vocabulary: Vocabulary) -> SequenceModule:
+    """Build the model, with attention and positions where it uses them, and what trains it."""
     import pytorch_lightning as pl
 
     if not 0 <= int(cfg.seed) < 2**32:
         raise UserError(f"seed must be a whole number from 0 to 2^32 - 1, got {cfg.seed}")
     pl.seed_everything(cfg.seed, verbose=False)
-    task = build(cfg, "task")
-    data = build(cfg, "data", task=task, seed=cfg.seed)
-    model = build_model(cfg, task)
-    module = SequenceModule(model, task.vocabulary, build(cfg, "optimizer"))
-    if cfg.compile:
-        # In place, so that the weights keep their names in checkpoints.
-        module.model.compile()  # type: ignore[attr-defined]
-    return Parts(task, data, module)
-
-
-def build_model(cfg: DictConfig, task: Any) -> SequenceModel:
-    """Build the model, with attention and positions where it uses them, for a task's vocabulary."""
     factory = build(cfg, "model")
     choices: dict[str, Any] = {}
     if getattr(factory.func, "uses_attention", True):
         choices = {"attention": build(cfg, "attention"), "position": build(cfg, "position")}
-    model: SequenceModel = _explained("model", lambda: factory(len(task.vocabulary), **choices))
-    return model
+    model = _explained("model", lambda: factory(len(vocabulary), **choices))
+    if cfg.compile:
+        model.compile()  # in place, so that the weights keep their names in checkpoints
+    return SequenceModule(model, vocabulary, build(cfg, "optimizer"))
+
+
+def _try_longest(model: SequenceModel, task: Any) -> None:
+    """Run the longest source and target once, so that a table too short is told before training."""
+    source = torch.full((1, task.max_source_length), Vocabulary.EOS)
+    target = torch.full((1, task.max_target_length), Vocabulary.EOS)
+    with torch.no_grad():
+        # Not compiled and not drawing random numbers: only the lengths are tried.
+        _explained("model", lambda: model.eval().forward(source, target))
+    model.train()
 
 
 def build(cfg: DictConfig, key: str, **extra: Any) -> Any:

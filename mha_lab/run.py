@@ -44,7 +44,8 @@ def train(cfg: DictConfig, *, resume: bool = False) -> dict[str, Any]:
     folder = Path(cfg.run_dir)
     parts = build_parts(cfg)
     checkpoint = _last_checkpoint(folder) if resume else None
-    trainer = build_trainer(cfg, folder, resumed_at=checkpoint["global_step"] if checkpoint else None)
+    loggers = build_loggers(cfg, checkpoint["global_step"] if checkpoint else None)
+    trainer = build_trainer(cfg, logger=loggers, callbacks=build_callbacks(cfg))
     if trainer.is_global_zero:
         folder.mkdir(parents=True, exist_ok=True)
         config.save(cfg, folder)
@@ -67,8 +68,10 @@ def train(cfg: DictConfig, *, resume: bool = False) -> dict[str, Any]:
     return summary
 
 
-def build_trainer(cfg: DictConfig, folder: Path, *, resumed_at: int | None = None) -> pl.Trainer:
-    """The Trainer with its loggers and callbacks.
+def build_trainer(
+    cfg: DictConfig, *, logger: list[Logger] | bool, callbacks: list[pl.Callback] | None = None
+) -> pl.Trainer:
+    """The configured Trainer.
 
     Raises:
         UserError: a value that Lightning refuses, or a GPU where there is none.
@@ -79,19 +82,30 @@ def build_trainer(cfg: DictConfig, folder: Path, *, resumed_at: int | None = Non
             "choose trainer=auto or trainer=cpu"
         )
     _check_limits(cfg)
-    loggers: list[Logger] = [MetricsFile(folder, resumed_at=resumed_at)]
-    if cfg.logger is not None and "_target_" in cfg.logger:
-        factory = build(cfg, "logger")
-        purge = {} if resumed_at is None else {"purge_step": resumed_at}
-        loggers.insert(0, factory(save_dir=str(folder), name="", version="", **purge))
-    callbacks = [build(cfg, f"callbacks.{name}") for name, node in cfg.callbacks.items() if node]
     try:
         trainer: pl.Trainer = build(
-            cfg, "trainer", logger=loggers, callbacks=callbacks, default_root_dir=str(folder)
+            cfg, "trainer", logger=logger, callbacks=callbacks, default_root_dir=cfg.run_dir
         )
     except MisconfigurationException as error:
         raise UserError(f"trainer: {config.first_line(error)}") from error
     return trainer
+
+
+def build_loggers(cfg: DictConfig, resumed_at: int | None = None) -> list[Logger]:
+    """The logger chosen, and metrics.csv always."""
+    folder = Path(cfg.run_dir)
+    loggers: list[Logger] = [MetricsFile(folder, resumed_at=resumed_at)]
+    if cfg.logger is not None and "_target_" in cfg.logger:
+        # Events after the checkpoint are hidden: the resumed run writes them again.
+        purge = {} if resumed_at is None else {"purge_step": resumed_at}
+        factory = build(cfg, "logger")
+        loggers.insert(0, factory(save_dir=str(folder), name="", version="", **purge))
+    return loggers
+
+
+def build_callbacks(cfg: DictConfig) -> list[pl.Callback]:
+    """The callbacks chosen."""
+    return [build(cfg, f"callbacks.{name}") for name, node in cfg.callbacks.items() if node]
 
 
 def _check_limits(cfg: DictConfig) -> None:

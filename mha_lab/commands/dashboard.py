@@ -1,0 +1,40 @@
+"""Open TensorBoard on the runs, with the flags that keep every attention map.
+
+Usage:
+  python -m mha_lab dashboard [logdir=outputs] [port=6006] [host=localhost]
+
+logdir= may be a folder of runs or a single run. Stop it with Ctrl-C.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mha_lab.commands.arguments import no_more, split, whole_number
+from mha_lab.errors import UserError
+
+_SETTINGS = ("logdir", "port", "host")
+# TensorBoard keeps 10 events a tag of a plugin unless told otherwise; 0 means all of them.
+KEEP_ALL = "mha_lab_attention=0,images=0,text=0"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Replace this process by TensorBoard."""
+    settings, rest = split(arguments, _SETTINGS)
+    no_more(rest, _SETTINGS)
+    logdir = Path(settings.get("logdir", "outputs"))
+    if not logdir.is_dir():
+        raise UserError(
+            f"no runs at {str(logdir)!r}: the folder does not exist; train one first "
+            "(python -m mha_lab train +experiment=copy), or give logdir=FOLDER"
+        )
+    port = whole_number("port", settings.get("port", "6006"), low=0, high=65535)
+    command = [
+        *(sys.executable, "-m", "tensorboard.main"),
+        *("--logdir", str(logdir), "--port", str(port)),
+        *("--host", settings.get("host", "localhost")),
+        *("--samples_per_plugin", KEEP_ALL, "--reload_interval", "5"),
+    ]
+    sys.stdout.flush()
+    os.execv(sys.executable, command)

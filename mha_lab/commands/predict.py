@@ -1,0 +1,54 @@
+"""Print what a trained run makes of a sequence, and draw its attention.
+
+Usage:
+  python -m mha_lab predict run=FOLDER "3 1 2"                  prints the output
+  python -m mha_lab predict run=FOLDER "3 1 2" figure=out.png   and draws its attention maps
+
+Further settings: checkpoint=best|last. figure= may end in .png, .svg or .pdf.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mha_lab.commands.arguments import no_more, split
+from mha_lab.errors import UserError
+
+_SETTINGS = ("run", "figure", "checkpoint")
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Predict, print, draw."""
+    settings, rest = split(arguments, _SETTINGS)
+    if "run" not in settings:
+        raise UserError("predict needs run=FOLDER, the folder of a trained run")
+    if not rest:
+        raise UserError('predict needs a sequence, its tokens separated by spaces: "3 1 2"')
+    no_more([word for word in rest if "=" in word], _SETTINGS)
+    figure = Path(settings["figure"]) if "figure" in settings else None
+    if figure is not None:
+        _check_figure(figure)
+
+    from mha_lab.evaluation import predict
+
+    prediction = predict(
+        Path(settings["run"]), " ".join(rest), checkpoint=settings.get("checkpoint", "best")
+    )
+    print(" ".join(prediction.output))
+    if figure is not None:
+        if not prediction.maps:
+            raise UserError("figure=: this run's model has no attention to draw")
+        from mha_lab.recording.plot import plot_maps
+
+        plot_maps(prediction.maps).savefig(figure, dpi=150)
+        print(figure)
+    return 0
+
+
+def _check_figure(figure: Path) -> None:
+    if figure.suffix not in _PICTURES:
+        raise UserError(
+            f"figure={figure} must end in one of {', '.join(_PICTURES)}, got {figure.suffix!r}"
+        )
+    if not figure.parent.is_dir():
+        raise UserError(f"figure={figure}: the folder {str(figure.parent)!r} does not exist")

@@ -1,0 +1,141 @@
+"""Using a trained run again: load its module, test it elsewhere, predict one sequence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mha_lab import config
+from mha_lab.build import build_module, build_parts
+from mha_lab.errors import UserError, nearest
+from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.recording.recorder import record_attention
+from mha_lab.run import build_trainer
+from mha_lab.tasks.batch import Batch
+from mha_lab.tasks.vocabulary import Vocabulary
+from mha_lab.training import run_folder
+from mha_lab.training.module import SequenceModule
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a run makes of one sequence.
+
+    Attributes:
+        source: the tokens read.
+        output: the tokens predicted, without ``<eos>``.
+        maps: the attention maps of the model reading the source and writing the output.
+    """
+
+    source: list[str]
+    output: list[str]
+    maps: list[AttentionMap]
+
+
+def evaluate(
+    folder: Path, overrides: Sequence[str] = (), *, checkpoint: str = "best"
+) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """Test a run's weights.
+
+    Args:
+        folder: the run's folder.
+        overrides: changes to its config: lengths, another task of the same vocabulary, ...
+        checkpoint: ``best`` or ``last``.
+
+    Returns:
+        The ``test/...`` metrics; and for each length the sequences and the share wholly right.
+
+    Raises:
+        UserError: no such run or checkpoint, a corrupt one, or overrides that change the model.
+    """
+    cfg = config.load_run(folder, overrides)
+    content, vocabulary = _weights(folder, checkpoint)
+    parts = build_parts(cfg, vocabulary=vocabulary)
+    if list(parts.task.vocabulary.symbols) != list(vocabulary.symbols):
+        raise UserError(
+            f"the run knows {len(vocabulary.symbols)} symbols and the task has "
+            f"{len(parts.task.vocabulary.symbols)}, or others: only a task of the same symbols "
+            "can be evaluated"
+        )
+    _fill(parts.module, content)
+    trainer = build_trainer(cfg, logger=False)
+    metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]
+    return {k: float(v) for k, v in metrics.items()}, parts.module.accuracy_by_length()
+
+
+def predict(
+    folder: Path, text: str, overrides: Sequence[str] = (), *, checkpoint: str = "best"
+) -> Prediction:
+    """Run a trained model on one sequence.
+
+    Args:
+        folder: the run's folder.
+        text: the source's tokens, separated by spaces (or one character a token).
+        overrides: changes to the run's config.
+        checkpoint: ``best`` or ``last``.
+
+    Raises:
+        UserError: no such run or checkpoint, a token that the run does not know, or a sequence
+            longer than the model can read.
+    """
+    cfg = config.load_run(folder, overrides)
+    content, vocabulary = _weights(folder, checkpoint)
+    module = build_module(cfg, vocabulary)
+    _fill(module, content)
+    tokens = vocabulary.parse(text)
+    if not tokens:
+        raise UserError("the sequence is empty: give at least one token")
+    for token in tokens:
+        if token not in vocabulary.symbols:
+            raise UserError(
+                f"unknown token {token!r}{nearest(token, vocabulary.symbols)} (the run knows: "
+                f"{' '.join(vocabulary.symbols[:20])}{' ...' if len(vocabulary.symbols) > 20 else ''})"
+            )
+    source = torch.tensor([[*vocabulary.encode(tokens), Vocabulary.EOS]])
+    try:
+        return _predict(module, source)
+    except ValueError as error:
+        raise UserError(" ".join(str(error).split())) from error
+
+
+@torch.no_grad()
+def _predict(module: SequenceModule, source: Int[Tensor, "1 S"]) -> Prediction:
+    # The longest target a model of this source can be asked for: twice its length, and some.
+    limit = 2 * source.shape[1] + 8
+    output = module.model.generate(source, max_length=limit)
+    length = int((output != Vocabulary.PAD).sum())
+    output = output[:, : max(length, 1)]
+    maps: list[AttentionMap] = []
+    if module.model.uses_attention:
+        with record_attention(module) as maps:
+            module.model(source, output)
+    module_axes = module.attention_tokens(Batch(source, output))
+    label(maps, module_axes)
+    names = module.vocabulary.decode
+    ending = {Vocabulary.EOS, Vocabulary.PAD}
+    kept = [i for i in output[0].tolist() if i not in ending]
+    return Prediction(names(source[0, :-1].tolist()), names(kept), list(maps))
+
+
+def _weights(folder: Path, checkpoint: str) -> tuple[dict[str, object], Vocabulary]:
+    if checkpoint not in ("best", "last"):
+        raise UserError(f"checkpoint must be best or last, got {checkpoint!r}")
+    content = run_folder.load_checkpoint(run_folder.checkpoint_file(folder, checkpoint))
+    file = folder / run_folder.VOCABULARY
+    try:
+        return content, Vocabulary.load(file)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read {str(file)!r}: {config.first_line(error)}") from error
+
+
+def _fill(module: SequenceModule, content: dict[str, object]) -> None:
+    try:
+        module.load_state_dict(content["state_dict"])  # type: ignore[arg-type]
+    except RuntimeError as error:
+        raise UserError(
+            "the checkpoint does not fit the model: the overrides change its shape or its parts"
+        ) from error
+    module.eval()
