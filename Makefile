@@ -1,0 +1,53 @@
+# Everything a fresh machine needs is set up by the target that needs it.
+# PYTHON chooses the interpreter (3.11 to 3.13, with venv).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# torch comes first and pinned: a range would take a build of several gigabytes.
+TORCH := $(shell grep '^torch==' constraints.txt)
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: train test test-slow test-browser lint format wheel clean
+
+train: $(VENV)/.installed  ## train the copy task
+	$(BIN)/python -m mha_lab train +experiment=copy
+
+test: $(VENV)/.installed-dev  ## the fast tests
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.installed-dev  ## the slow tests
+	$(BIN)/python -m pytest -m "slow and not browser"
+
+test-browser: $(VENV)/.installed-dev  ## the tests that drive headless Chromium
+	$(BIN)/python -m pytest -m browser
+
+lint: $(VENV)/.installed-dev  ## style, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev  ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(VENV)/.installed-dev  ## dist/mha_lab-*.whl, with the configs inside
+	rm -rf build dist
+	$(BIN)/python -m build --wheel
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14) and "mha_lab needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; choose one with make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing mha_lab into $(VENV) (some minutes the first time)"
+	$(PIP_INSTALL) $(TORCH)
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP_INSTALL) -e '.[dev]'
+	touch $@
+
+clean:  ## remove the environment and what was built
+	rm -rf $(VENV) build dist *.egg-info
