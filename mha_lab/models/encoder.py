@@ -1,0 +1,122 @@
+"""Encoder only: every output token is predicted at once, from the whole source, both directions.
+
+Paper: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+"""
+
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mha_lab.models.blocks import EncoderBlock, Stack
+from mha_lab.models.embedding import TokenEmbedding
+from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory
+from mha_lab.models.sequences import decode_greedily, padding_mask
+from mha_lab.tasks.vocabulary import Vocabulary
+
+
+class Encoder(nn.Module):
+    """A bidirectional stack over the source; output token t is read at source position t.
+
+    It is for tasks whose output is no longer than the input.
+
+    Args:
+        vocab_size: tokens in the vocabulary, special ones counted.
+        attention: makes each attention module.
+        position: makes the positional encoding.
+        embed_dim: width of the model.
+        num_heads: attention heads; they divide ``embed_dim``.
+        num_layers: blocks.
+        feedforward_dim: width inside the feed-forward parts; None means 4 · embed_dim.
+        dropout: probability, in the embeddings and in every block.
+        norm: ``pre`` or ``post``.
+        activation: ``relu`` or ``gelu``.
+
+    Raises:
+        ValueError: a value out of its range.
+    """
+
+    uses_attention = True
+
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        attention: AttentionFactory,
+        position: PositionFactory,
+        embed_dim: int,
+        num_heads: int,
+        num_layers: int,
+        feedforward_dim: int | None = None,
+        dropout: float = 0.0,
+        norm: str = "pre",
+        activation: str = "relu",
+    ) -> None:
+        super().__init__()
+        block = partial(
+            EncoderBlock,
+            embed_dim,
+            num_heads,
+            attention=attention,
+            feedforward_dim=feedforward_dim,
+            dropout=dropout,
+            norm=norm,
+            activation=activation,
+        )
+        self.encoder = Stack(block, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
+        self.embedding = TokenEmbedding(vocab_size, embed_dim, position=position, dropout=dropout)
+        self.output = nn.Linear(embed_dim, vocab_size)
+
+    def forward(
+        self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
+    ) -> Float[Tensor, "N T V"]:
+        """Logits of each target token, given the source alone.
+
+        Raises:
+            ValueError: a target longer than its source.
+        """
+        _check_lengths(source, target)
+        return self._predict(source)[:, : target.size(1)]
+
+    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+        """The most likely tokens: each row up to its ``<eos>``, then ``<pad>``."""
+        logits: Tensor | None = None
+
+        def next_logits(output: Tensor) -> Tensor:
+            nonlocal logits
+            if logits is None:
+                logits = self._predict(source)
+            return logits[:, output.size(1)]
+
+        return decode_greedily(
+            self,
+            next_logits,
+            rows=len(source),
+            max_length=min(max_length, source.size(1)),
+            device=source.device,
+        )
+
+    def attention_axes(
+        self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
+    ) -> dict[str, Axes]:
+        """The token ids on the axes of each attention call."""
+        return {"encoder.*.self_attn": (source, source)}
+
+    def _predict(self, source: Int[Tensor, "N S"]) -> Float[Tensor, "N S V"]:
+        x = self.encoder(self.embedding(source), key_padding_mask=padding_mask(source))
+        logits: Tensor = self.output(x)
+        return logits
+
+
+def _check_lengths(source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]) -> None:
+    is_longer = target.size(1) > source.size(1)
+    if not (is_longer or source.is_cuda or torch.compiler.is_compiling()):
+        # Row by row, where looking at the numbers costs no wait for the device.
+        lengths = [(ids != Vocabulary.PAD).sum(1) for ids in (source, target)]
+        is_longer = bool((lengths[1] > lengths[0]).any())
+    if is_longer:
+        raise ValueError(
+            "model=encoder reads each output token at a source position, so no target may be "
+            "longer than its source; choose model=encoder_decoder or model=decoder"
+        )

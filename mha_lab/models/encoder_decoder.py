@@ -1,0 +1,127 @@
+"""Encoder-decoder: masked self-attention over the target, cross-attention to the source.
+
+Paper: Vaswani et al. 2017, "Attention Is All You Need".
+"""
+
+from functools import partial
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from mha_lab.models.blocks import DecoderBlock, EncoderBlock, Stack, causal_mask
+from mha_lab.models.embedding import TokenEmbedding
+from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory
+from mha_lab.models.sequences import decode_greedily, padding_mask, shift_right
+
+
+class EncoderDecoder(nn.Module):
+    """The Transformer: an encoder reads the source, a decoder writes the target.
+
+    Args:
+        vocab_size: tokens in the vocabulary, special ones counted.
+        attention: makes each attention module.
+        position: makes each positional encoding.
+        embed_dim: width of the model.
+        num_heads: attention heads; they divide ``embed_dim``.
+        num_layers: blocks in the encoder, and as many in the decoder.
+        feedforward_dim: width inside the feed-forward parts; None means 4 · embed_dim.
+        dropout: probability, in the embeddings and in every block.
+        norm: ``pre`` or ``post``.
+        activation: ``relu`` or ``gelu``.
+
+    Raises:
+        ValueError: a value out of its range.
+    """
+
+    uses_attention = True
+
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        attention: AttentionFactory,
+        position: PositionFactory,
+        embed_dim: int,
+        num_heads: int,
+        num_layers: int,
+        feedforward_dim: int | None = None,
+        dropout: float = 0.0,
+        norm: str = "pre",
+        activation: str = "relu",
+    ) -> None:
+        super().__init__()
+        block = {
+            "embed_dim": embed_dim,
+            "num_heads": num_heads,
+            "attention": attention,
+            "feedforward_dim": feedforward_dim,
+            "dropout": dropout,
+            "norm": norm,
+            "activation": activation,
+        }
+        stack = partial(Stack, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
+        self.encoder = stack(partial(EncoderBlock, **block))  # type: ignore[arg-type]
+        self.decoder = stack(partial(DecoderBlock, **block))  # type: ignore[arg-type]
+        embedding = partial(
+            TokenEmbedding, vocab_size, embed_dim, position=position, dropout=dropout
+        )
+        self.source_embedding = embedding()
+        self.target_embedding = embedding()
+        self.output = nn.Linear(embed_dim, vocab_size)
+
+    def forward(
+        self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
+    ) -> Float[Tensor, "N T V"]:
+        """Logits of each target token, given the source and the target's earlier tokens."""
+        padding = padding_mask(source)
+        return self._decode(self._encode(source, padding), padding, shift_right(target))
+
+    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+        """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
+        padding = padding_mask(source)
+        memory: Tensor | None = None
+
+        def next_logits(output: Tensor) -> Tensor:
+            nonlocal memory
+            if memory is None:
+                memory = self._encode(source, padding)
+            target = nn.functional.pad(output, (0, 1))
+            return self._decode(memory, padding, shift_right(target))[:, -1]
+
+        return decode_greedily(
+            self, next_logits, rows=len(source), max_length=max_length, device=source.device
+        )
+
+    def attention_axes(
+        self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
+    ) -> dict[str, Axes]:
+        """The token ids on the axes of each attention call."""
+        shifted = shift_right(target)
+        return {
+            "encoder.*.self_attn": (source, source),
+            "decoder.*.self_attn": (shifted, shifted),
+            "decoder.*.cross_attn": (shifted, source),
+        }
+
+    def _encode(
+        self, source: Int[Tensor, "N S"], padding: Bool[Tensor, "N S"]
+    ) -> Float[Tensor, "N S E"]:
+        memory: Tensor = self.encoder(self.source_embedding(source), key_padding_mask=padding)
+        return memory
+
+    def _decode(
+        self,
+        memory: Float[Tensor, "N S E"],
+        padding: Bool[Tensor, "N S"],
+        shifted: Int[Tensor, "N T"],
+    ) -> Float[Tensor, "N T V"]:
+        # Padding follows every real token of the target: the causal mask hides it already.
+        x = self.decoder(
+            self.target_embedding(shifted),
+            memory,
+            attn_mask=causal_mask(shifted.size(1), shifted.device),
+            is_causal=True,
+            memory_key_padding_mask=padding,
+        )
+        logits: Tensor = self.output(x)
+        return logits
