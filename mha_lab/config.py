@@ -75,7 +75,7 @@ def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
             HydraConfig.instance().set_config(cfg)
             return finish(cfg)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(explain(error)) from error
+        raise UserError(explain(error, overrides)) from error
     finally:
         GlobalHydra.instance().hydra = outer_hydra
         HydraConfig.instance().cfg = outer_config
@@ -140,7 +140,7 @@ def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
     except HydraException as error:
-        raise UserError(explain(error)) from error
+        raise UserError(explain(error, overrides)) from error
     # Groups first: a value given with its group must land in the new option.
     for item in sorted(parsed, key=lambda item: item.key_or_group not in groups()):
         key, value = item.key_or_group, item.value()
@@ -179,9 +179,12 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def explain(error: BaseException) -> str:
+def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
     """Turn an error of Hydra or OmegaConf into one sentence, with the nearest right word."""
     text = str(error)
+    if "override_grammar" in text:
+        given = f" in: {' '.join(overrides)}" if overrides else ""
+        return f"cannot read an override ({first_line(error)}){given}; write key=value, and quote brackets"
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match[1]
         if key in groups() and "defaults list" in text:

@@ -63,7 +63,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
             _job
         )()
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(explain(error)) from error
+        raise UserError(explain(error, arguments)) from error
     finally:
         sys.argv = words
     if RunGuard.sweep_folder is not None:
