@@ -1,0 +1,198 @@
+"""How one attention map lies in an event file: a header that explains itself, and the codes.
+
+A map is one summary value: a tensor of two strings. The first is JSON: the format's version, the
+map's name and kind, its shape, how the codes are read, its tokens and its heads' scores. The
+second is the codes, (N, H, L, S) in C order, compressed by zlib. Everything that may change from
+step to step lies there; the summary's metadata, which TensorBoard reads once, holds what does not.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mha_lab.tensorboard.codec import Coding, decode, encode
+
+PLUGIN_NAME = "mha_lab_attention"
+FORMAT_VERSION = 1
+KINDS = ("self", "masked", "cross")
+
+Tokens = list[list[str]] | None
+
+
+class DamagedMapError(ValueError):
+    """What lies in an event file is not a whole attention map of a version known here."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """Everything about a stored map but its weights.
+
+    Attributes:
+        name: The module's path, numbered when it was called more than once.
+        kind: "self", "masked" or "cross".
+        shape: (N, H, L, S).
+        coding: How the codes become weights.
+        query_tokens: N lists of L labels, or None.
+        key_tokens: N lists of S labels, or None.
+        samples: Which samples of the batch these are, or None when that is unknown.
+        heads: Which heads these are, or None when they were averaged or that is unknown.
+        size: (L, S) before the map was pooled, or None.
+        scores: Score name to one number a head, (H,), or one a sample and head, (N, H).
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, int, int, int]
+    coding: Coding
+    query_tokens: Tokens = None
+    key_tokens: Tokens = None
+    samples: list[int] | None = None
+    heads: list[int] | None = None
+    size: list[int] | None = None
+    scores: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        """The header as the event's first string."""
+        content = {
+            "version": FORMAT_VERSION,
+            "name": self.name,
+            "kind": self.kind,
+            "shape": self.shape,
+            "bits": self.coding.bits,
+            "zero": self.coding.zero,
+            "levels": self.coding.levels,
+            "scale": self.coding.scale,
+            "query_tokens": self.query_tokens,
+            # Self-attention has the same tokens twice; they are written once.
+            "key_tokens": "same" if self.key_tokens == self.query_tokens else self.key_tokens,
+            "samples": self.samples,
+            "heads": self.heads,
+            "size": self.size,
+            "scores": {name: finite(values) for name, values in self.scores.items()},
+        }
+        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Header:
+        """Read a header.
+
+        Raises:
+            DamagedMapError: It is not JSON, lacks something, is inconsistent, or has a version
+                that this release does not know.
+        """
+        try:
+            content = json.loads(text)
+            if content["version"] != FORMAT_VERSION:
+                raise DamagedMapError(
+                    f"the map has format version {content['version']!r} and this release of "
+                    f"mha_lab reads version {FORMAT_VERSION}; install the newer release"
+                )
+            query, key = content["query_tokens"], content["key_tokens"]
+            header = cls(
+                name=str(content["name"]),
+                kind=str(content["kind"]),
+                shape=_four(content["shape"]),
+                coding=Coding(
+                    int(content["bits"]),
+                    int(content["zero"]),
+                    int(content["levels"]),
+                    float(content["scale"]),
+                ),
+                query_tokens=query,
+                key_tokens=query if key == "same" else key,
+                samples=content["samples"],
+                heads=content["heads"],
+                size=content["size"],
+                scores=dict(content["scores"]),
+            )
+            _check(header)
+        except DamagedMapError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DamagedMapError("the map's header cannot be read") from error
+        return header
+
+
+def pack(header: Header, codes: NDArray[np.unsignedinteger]) -> tuple[bytes, bytes]:
+    """The two strings of a map. Level 1 is 5 times as fast as zlib's default, and 3 % larger."""
+    return header.to_json(), zlib.compress(codes.tobytes(), level=1)
+
+
+def unpack_codes(header: Header, packed: bytes) -> NDArray[np.unsignedinteger]:
+    """The codes of a map, (N, H, L, S).
+
+    Raises:
+        DamagedMapError: The bytes are damaged, or not as many as the header says.
+    """
+    expected = int(np.prod(header.shape, dtype=np.int64)) * header.coding.dtype.itemsize
+    try:
+        # One byte more than expected is enough to notice too many; never inflate without a limit.
+        raw = zlib.decompressobj().decompress(packed, expected + 1)
+    except zlib.error as error:
+        raise DamagedMapError("the map's weights cannot be decompressed") from error
+    if len(raw) != expected:
+        raise DamagedMapError(f"the map has {len(raw)} bytes of weights instead of {expected}")
+    return np.frombuffer(raw, header.coding.dtype).reshape(header.shape)
+
+
+def pack_weights(weights: NDArray[np.floating], **about: Any) -> tuple[bytes, bytes]:
+    """The two strings of a map, from its weights (N, H, L, S) and the rest of its header."""
+    coding, codes = encode(weights)
+    return pack(Header(shape=_four(weights.shape), coding=coding, **about), codes)
+
+
+def unpack_weights(header: Header, packed: bytes) -> NDArray[np.float32]:
+    """The weights of a map, (N, H, L, S).
+
+    Raises:
+        DamagedMapError: The bytes are damaged, or not as many as the header says.
+    """
+    return decode(header.coding, unpack_codes(header, packed))
+
+
+def finite(values: Any) -> Any:
+    """Nested numbers with None in place of NaN and infinity, which JSON does not know."""
+    if isinstance(values, list | tuple):
+        return [finite(value) for value in values]
+    return float(f"{values:.6g}") if np.isfinite(values) else None
+
+
+def _four(shape: Sequence[int]) -> tuple[int, int, int, int]:
+    n, h, rows, columns = (int(size) for size in shape)
+    return n, h, rows, columns
+
+
+def _check(header: Header) -> None:
+    """Refuse what would break a reader later; every number here came from a file."""
+    coding = header.coding
+    n, h, rows, columns = header.shape
+    whole = (
+        header.kind in KINDS
+        and min(header.shape) >= 0
+        and coding.bits in (8, 16)
+        and coding.levels >= 1
+        and 0 <= coding.zero <= coding.zero + coding.levels < coding.not_a_number
+        and np.isfinite(coding.scale)
+        and _is_tokens(header.query_tokens, n, rows)
+        and _is_tokens(header.key_tokens, n, columns)
+        and (header.heads is None or len(header.heads) == h)
+        and (header.samples is None or len(header.samples) == n)
+        and all(np.shape(scores) in ((h,), (n, h)) for scores in header.scores.values())
+    )
+    if not whole:
+        raise DamagedMapError("the map's header contradicts itself")
+
+
+def _is_tokens(tokens: Any, samples: int, length: int) -> bool:
+    if tokens is None:
+        return True
+    return len(tokens) == samples and all(
+        len(row) == length and all(isinstance(token, str) for token in row) for row in tokens
+    )

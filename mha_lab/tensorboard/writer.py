@@ -1,0 +1,168 @@
+"""Write attention maps to TensorBoard, for the Attention tab and for ``read_attention``."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mha_lab.tensorboard.event import FORMAT_VERSION, KINDS, PLUGIN_NAME, Tokens, pack_weights
+
+if TYPE_CHECKING:
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from torch import Tensor
+
+
+class WritableMap(Protocol):
+    """What is needed of a map; :class:`mha_lab.AttentionMap` has it.
+
+    ``samples``, ``heads``, ``size`` and a method ``scores()``, which returns a (H,) or (N, H)
+    tensor for each score's name, are written too where the map has them.
+    """
+
+    @property
+    def name(self) -> str:
+        """The module's path."""
+
+    @property
+    def weights(self) -> Tensor:
+        """(N, H, L, S)."""
+
+    @property
+    def kind(self) -> str:
+        """One of "self", "masked" and "cross"."""
+
+    @property
+    def query_tokens(self) -> Tokens:
+        """N lists of L labels, or None."""
+
+    @property
+    def key_tokens(self) -> Tokens:
+        """N lists of S labels, or None."""
+
+
+def write_attention(
+    writer: Any,
+    maps: Sequence[WritableMap],
+    step: int,
+    *,
+    prefix: str = "attention",
+    scores: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write one step's maps as one summary, a tag a map: ``{prefix}/{map.name}``.
+
+    An event takes one or two bytes a weight before compression and keeps the precision that
+    :mod:`mha_lab.tensorboard.codec` states. Weights of any device and floating type are accepted;
+    they are copied to the CPU, and nothing is kept.
+
+    Args:
+        writer: A ``SummaryWriter`` of ``torch.utils.tensorboard`` or of ``tensorboardX``, or
+            anything with their file writer's ``add_summary(summary, global_step)``.
+        maps: Maps with different names, as ``record_attention`` yields them.
+        step: The training step.
+        prefix: What the tags begin with; maps of different stages need different ones.
+        scores: Per-head scores that are already known, by map name and score name; without it,
+            each map's own ``scores()`` are computed.
+
+    Raises:
+        TypeError: ``writer`` cannot write summaries, or ``step`` is not a whole number.
+        ValueError: Two maps have one name, or a map's weights, kind and tokens do not fit.
+    """
+    file_writer = _file_writer(writer)
+    step = operator.index(step)
+    names = [one.name for one in maps]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"maps holds {twice!r} twice; give every map a name of its own")
+    if not maps:
+        return
+    summary = _empty_summary(file_writer)
+    for one in maps:
+        known = None if scores is None else scores.get(one.name, {})
+        _add(summary, one, f"{prefix}/{one.name}" if one.name else prefix, known)
+    file_writer.add_summary(summary, step)
+
+
+def _add(summary: Summary, one: WritableMap, tag: str, scores: Mapping[str, Any] | None) -> None:
+    """Add one map to a summary as a tensor of two strings."""
+    _check(one)
+    if scores is None:
+        scores = one.scores() if hasattr(one, "scores") else {}
+    strings = pack_weights(
+        one.weights.detach().float().cpu().numpy(),
+        name=one.name,
+        kind=one.kind,
+        query_tokens=one.query_tokens,
+        key_tokens=one.key_tokens,
+        samples=_whole_numbers(getattr(one, "samples", None)),
+        heads=_whole_numbers(getattr(one, "heads", None)),
+        size=_whole_numbers(getattr(one, "size", None)),
+        scores={name: np.asarray(values).tolist() for name, values in _on_cpu(scores)},
+    )
+    value = summary.value.add(tag=tag)
+    value.metadata.display_name = one.name
+    # A blob sequence: TensorBoard then reads the two strings of one step, not the whole series.
+    value.metadata.data_class = 3
+    value.metadata.plugin_data.plugin_name = PLUGIN_NAME
+    about = {"version": FORMAT_VERSION, "name": one.name}
+    value.metadata.plugin_data.content = json.dumps(about).encode("ascii")
+    value.tensor.dtype = 7  # DT_STRING
+    value.tensor.tensor_shape.dim.add(size=len(strings))
+    value.tensor.string_val.extend(strings)
+
+
+def _check(one: WritableMap) -> None:
+    """Refuse a map that could not be read back."""
+    if one.weights.ndim != 4:
+        raise ValueError(
+            f"map {one.name!r} has weights of shape {tuple(one.weights.shape)}; "
+            "they must be (N, H, L, S)"
+        )
+    if one.kind not in KINDS:
+        raise ValueError(f"map {one.name!r} has kind {one.kind!r}; it must be one of {KINDS}")
+    samples, _, rows, columns = one.weights.shape
+    for which, tokens, length in (
+        ("query_tokens", one.query_tokens, rows),
+        ("key_tokens", one.key_tokens, columns),
+    ):
+        if tokens is not None and [len(row) for row in tokens] != [length] * samples:
+            raise ValueError(
+                f"map {one.name!r} has {which} of lengths {[len(row) for row in tokens]}; "
+                f"weights of shape {tuple(one.weights.shape)} need {samples} lists of {length}"
+            )
+
+
+def _file_writer(writer: Any) -> Any:
+    """The object that takes summaries, inside a ``SummaryWriter`` or given as it is."""
+    inner = getattr(writer, "_get_file_writer", lambda: writer)()
+    if not hasattr(inner, "add_summary"):
+        raise TypeError(
+            f"writer must be a SummaryWriter or have add_summary(summary, global_step), "
+            f"not a {type(writer).__name__}"
+        )
+    return inner
+
+
+def _empty_summary(file_writer: Any) -> Any:
+    """A summary of the kind that the writer's library takes: tensorboardX brings its own."""
+    if type(file_writer).__module__.partition(".")[0] == "tensorboardX":
+        from tensorboardX.proto.summary_pb2 import Summary as SummaryOfX
+
+        return SummaryOfX()
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    return Summary()
+
+
+def _on_cpu(scores: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        (name, values.detach().float().cpu() if hasattr(values, "detach") else values)
+        for name, values in scores.items()
+    ]
+
+
+def _whole_numbers(values: Sequence[int] | None) -> list[int] | None:
+    return None if values is None else [int(value) for value in values]
