@@ -1,0 +1,134 @@
+"""Fixed sets kept as Hugging Face datasets: Arrow files that a later run maps into memory.
+
+A folder of the cache is a dataset that ``datasets.load_from_disk`` reads, with the columns
+``source`` and ``target``: lists of token ids, without padding. Reading the Arrow file directly
+spares each run the second that ``import datasets`` takes.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mha_lab.tasks.batch import Batch
+from mha_lab.tasks.vocabulary import Vocabulary
+
+_MARK = "key.json"
+
+
+def default_cache_dir() -> Path:
+    """The folder named by the environment variable MHA_LAB_CACHE, or ``~/.cache/mha_lab``."""
+    return Path(os.environ.get("MHA_LAB_CACHE") or "~/.cache/mha_lab").expanduser()
+
+
+def load_or_build(
+    cache_dir: Path,
+    key: Mapping[str, Any],
+    build: Callable[[], Batch],
+    is_right: Callable[[Batch], bool],
+) -> Batch:
+    """Read a set from the cache, or build it and keep it there.
+
+    A folder that is damaged, or whose content is no longer right, is built again. Several
+    processes may do this at once: a set appears whole, by one rename. A cache that cannot be
+    written costs a warning, nothing else.
+
+    Args:
+        cache_dir: the cache; made where missing.
+        key: all that the set depends on, of JSON types.
+        build: makes the set.
+        is_right: tells whether a set that was read is still what ``build`` would make.
+    """
+    text = json.dumps(key, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder = cache_dir / f"{key['task']}-{key['split']}-{digest}"
+    kept = _read(folder)
+    if kept is not None and is_right(kept):
+        return kept
+    batch = build()
+    try:
+        _write(folder, batch, text)
+    except OSError as error:
+        warnings.warn(
+            f"the cache folder {str(cache_dir)!r} cannot be written ({error.strerror}); choose "
+            "another with data.cache_dir or MHA_LAB_CACHE",
+            stacklevel=2,
+        )
+    return batch
+
+
+def _read(folder: Path) -> Batch | None:
+    """Read a cached set; None where there is none or it is damaged."""
+    files = sorted(folder.glob("*.arrow"))
+    if not files:
+        return None
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(files[0])) as stream:
+            table = pa.ipc.open_stream(stream).read_all()
+            return Batch(_padded(table["source"]), _padded(table["target"]))
+    except (OSError, KeyError, ValueError, AttributeError, TypeError):  # pa.ArrowInvalid too
+        return None
+
+
+def _padded(column: Any) -> Int[Tensor, "N L"]:
+    """Turn an Arrow column of lists into a tensor, padded on the right."""
+    lists = column.combine_chunks()
+    lengths = np.diff(lists.offsets.to_numpy())
+    rows = np.full((len(lengths), lengths.max()), Vocabulary.PAD, dtype=np.int64)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = lists.flatten().to_numpy()
+    return torch.from_numpy(rows)
+
+
+def _write(folder: Path, batch: Batch, key: str) -> None:
+    from datasets import Dataset
+
+    columns = {name: _lists(rows) for name, rows in batch._asdict().items()}
+    half = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
+    try:
+        with quiet_progress_bars():
+            Dataset.from_dict(columns).save_to_disk(half)
+        (half / _MARK).write_text(key + "\n", encoding="utf-8")
+        if folder.exists():  # damaged or outdated
+            shutil.rmtree(folder, ignore_errors=True)
+        half.rename(folder)
+    except FileExistsError:
+        pass  # another process was first, with the same sequences
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def _lists(rows: Int[Tensor, "N L"]) -> list[list[int]]:
+    lengths = (rows != Vocabulary.PAD).sum(1).tolist()
+    return [row[:length] for row, length in zip(rows.tolist(), lengths, strict=True)]
+
+
+@contextmanager
+def quiet_progress_bars() -> Iterator[None]:
+    """Keep the bars of ``datasets`` off the screen meanwhile."""
+    from datasets.utils import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    if are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
