@@ -97,7 +97,7 @@ class SequenceSpace:
         return range(self.min_length, self.max_length + 1)
 
     def _count(self, length: int) -> int:
-        return self.vocab_size**length
+        return int(self.vocab_size**length)
 
     def _room(self, split: Split, length: int) -> int:
         """How many distinct sequences may be drawn: all of a small set, half of a large one."""
@@ -114,7 +114,9 @@ class SequenceSpace:
             found = torch.empty(0, self.max_length, dtype=torch.long)
             while len(found) < share:
                 lengths = torch.full((share - len(found),), length)
-                found = torch.cat([found, self.draw(split, lengths, generator)]).unique(dim=0)
+                found = torch.unique(
+                    torch.cat([found, self.draw(split, lengths, generator)]), dim=0
+                )
         return found[torch.randperm(len(found), generator=generator)[:share]]
 
     def _anywhere(
@@ -134,7 +136,7 @@ def even_shares(size: int, room: dict[int, int]) -> dict[int, int]:
     Example:
         ``even_shares(10, {1: 1, 2: 3, 3: 99})`` is ``{1: 1, 2: 3, 3: 6}``.
     """
-    shares = {}
+    shares: dict[int, int] = {}
     for done, (key, most) in enumerate(sorted(room.items(), key=lambda item: item[1])):
         shares[key] = min(most, (size - sum(shares.values())) // (len(room) - done))
     return dict(sorted(shares.items()))

@@ -113,7 +113,7 @@ class Vocabulary:
         symbols = content.get("symbols") if isinstance(content, dict) else None
         if not isinstance(symbols, list):
             raise ValueError(
-                f'{str(path)!r} is not a vocabulary: it must be {{"symbols": [...]}}, a list of text'
+                f'{str(path)!r} is not a vocabulary: it must be {{"symbols": [...]}} with text'
             )
         try:
             return cls(symbols)

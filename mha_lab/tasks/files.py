@@ -1,0 +1,132 @@
+"""A person's own pairs of sequences, from files."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+from mha_lab.tasks.batch import Batch, end_rows, pad_rows
+from mha_lab.tasks.cache import default_cache_dir
+from mha_lab.tasks.pair_file import Pair, Value, read_pairs
+from mha_lab.tasks.splits import SPLITS, Split
+from mha_lab.tasks.vocabulary import Vocabulary
+
+Tokens = tuple[list[str], list[str]]  # of a source and of its target
+
+
+class FilesTask:
+    """Pairs of token sequences from JSONL or CSV files with the columns source and target.
+
+    A value is a list of tokens (JSONL only) or text. Text is cut at its spaces where any text of
+    the training file has a space inside; else every character is a token.
+
+    The vocabulary is that of the training file, in sorted order. Other tokens of the other files
+    become ``<unk>``, with one counted warning a file. Another warning counts the sources that training
+    has too.
+
+    Args:
+        train: the training file.
+        validation: the file to validate on; all of it is used.
+        test: the file to test on; all of it is used.
+        vocabulary: a saved vocabulary to use in place of the training file's own, so that the ids
+            stay those of an earlier run.
+        cache_dir: where Arrow copies of the files are kept; None is the folder in the environment
+            variable MHA_LAB_CACHE, or ``~/.cache/mha_lab``.
+
+    Raises:
+        ValueError: a file is not named, or the vocabulary cannot be used.
+        DataFileError: a file is missing, unreadable or malformed.
+    """
+
+    def __init__(
+        self,
+        train: str | None = None,
+        validation: str | None = None,
+        test: str | None = None,
+        *,
+        vocabulary: str | None = None,
+        cache_dir: str | None = None,
+    ) -> None:
+        files: dict[Split, str] = {}
+        for split, file in zip(SPLITS, (train, validation, test), strict=True):
+            if file is None:
+                raise ValueError(
+                    f"{split} is missing: task=files needs three files, task.train=FILE, "
+                    "task.validation=FILE and task.test=FILE, each .jsonl or .csv"
+                )
+            files[split] = file
+        folder = (Path(cache_dir).expanduser() if cache_dir else default_cache_dir()) / "files"
+        pairs = {split: read_pairs(file, cache_dir=folder) for split, file in files.items()}
+        cut = _cutter(pairs["train"])
+        tokens = {split: [(cut(p.source), cut(p.target)) for p in pairs[split]] for split in SPLITS}
+        if vocabulary is None:
+            symbols = {token for row in tokens["train"] for side in row for token in side}
+            self.vocabulary = Vocabulary(sorted(symbols))
+        else:
+            self.vocabulary = Vocabulary.load(vocabulary)
+        for split, file in files.items():
+            self._warn_of_unknown(file, tokens[split])
+            if split != "train":
+                _warn_of_known(file, tokens[split], tokens["train"])
+        self._batches = {split: self._batch(rows) for split, rows in tokens.items()}
+        self.training_size = len(pairs["train"])
+        self.max_source_length = max(b.source.shape[1] for b in self._batches.values())
+        self.max_target_length = max(b.target.shape[1] for b in self._batches.values())
+
+    def fixed_split(self, split: Split, size: int, *, cache_dir: Path | None = None) -> Batch:
+        """The rows of a file, in its order.
+
+        Args:
+            split: ``"train"``, ``"validation"`` or ``"test"``.
+            size: of the training file, use the first rows only; the other files are used whole.
+            cache_dir: not needed here: the files are read already.
+        """
+        batch = self._batches[split]
+        return Batch(*(part[:size] for part in batch)) if split == "train" else batch
+
+    def draw(self, n: int, generator: torch.Generator) -> Batch:
+        """Draw n rows of the training file, with repeats."""
+        chosen = torch.randint(self.training_size, (n,), generator=generator)
+        return Batch(*(part[chosen] for part in self._batches["train"]))
+
+    def _batch(self, rows: Sequence[Tokens]) -> Batch:
+        sides = zip(*rows, strict=True)
+        return Batch(*(end_rows(pad_rows([*map(self.vocabulary.encode, side)])) for side in sides))
+
+    def _warn_of_unknown(self, file: str, rows: Sequence[Tokens]) -> None:
+        unknown = Counter(
+            token for row in rows for side in row for token in side if token not in self.vocabulary
+        )
+        if unknown:
+            shown = ", ".join(repr(token) for token, _ in unknown.most_common(5))
+            warnings.warn(
+                f"{file}: {unknown.total()} tokens become <unk>, because the training file has "
+                f"none of these {len(unknown)}: {shown}{', ...' if len(unknown) > 5 else ''}",
+                stacklevel=3,
+            )
+
+
+def _cutter(pairs: Iterable[Pair]) -> Callable[[Value], list[str]]:
+    """How to cut text into tokens, which the training file decides for all."""
+    texts = (value for pair in pairs for value in pair if isinstance(value, str))
+    has_spaces = any(len(text.split()) > 1 for text in texts)
+
+    def cut(value: Value) -> list[str]:
+        if isinstance(value, list):
+            return value
+        return value.split() if has_spaces else list("".join(value.split()))
+
+    return cut
+
+
+def _warn_of_known(file: str, rows: Sequence[Tokens], training: Sequence[Tokens]) -> None:
+    known = {tuple(source) for source, _ in training}
+    seen = sum(tuple(source) in known for source, _ in rows)
+    if seen:
+        warnings.warn(
+            f"{file}: {seen} of {len(rows)} sources are in the training file too, so its accuracy "
+            "says less about new ones",
+            stacklevel=3,
+        )
