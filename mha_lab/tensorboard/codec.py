@@ -1,10 +1,10 @@
 """Attention weights as small whole numbers, and back.
 
-A weight ``w`` becomes ``code = zero + round(levels * sign(w) * sqrt(|w| / scale))``, where ``scale``
-is the largest weight of the map. The square root spends the codes where attention lives: near 0.
+A weight ``w`` becomes ``code = zero + round(levels * sign(w) * sqrt(|w| / scale))``; ``scale`` is
+the largest weight of the map. The square root spends the codes where attention lives: near 0.
 Maps of up to 16,384 weights take two bytes a weight, larger ones take one.
 
-What comes back differs from what went in by at most ``sqrt(|w| * scale) / levels + scale / levels²``:
+What comes back differs by at most ``sqrt(|w| * scale) / levels + scale / levels²``:
 
 =====  ======  ============  ==========================  =======================
 bytes  levels  error near 1  error near 0.01 (scale 1)   smallest weight kept

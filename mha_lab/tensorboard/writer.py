@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE, Summary
+from tensorboard.compat.proto.types_pb2 import DT_STRING
 
 from mha_lab.tensorboard.event import FORMAT_VERSION, KINDS, PLUGIN_NAME, Tokens, pack_weights
 
 if TYPE_CHECKING:
-    from tensorboard.compat.proto.summary_pb2 import Summary
     from torch import Tensor
 
 
@@ -79,11 +81,11 @@ def write_attention(
         raise ValueError(f"maps holds {twice!r} twice; give every map a name of its own")
     if not maps:
         return
-    summary = _empty_summary(file_writer)
+    summary = Summary()
     for one in maps:
         known = None if scores is None else scores.get(one.name, {})
         _add(summary, one, f"{prefix}/{one.name}" if one.name else prefix, known)
-    file_writer.add_summary(summary, step)
+    file_writer.add_summary(_for_library_of(file_writer, summary), step)
 
 
 def _add(summary: Summary, one: WritableMap, tag: str, scores: Mapping[str, Any] | None) -> None:
@@ -105,11 +107,11 @@ def _add(summary: Summary, one: WritableMap, tag: str, scores: Mapping[str, Any]
     value = summary.value.add(tag=tag)
     value.metadata.display_name = one.name
     # A blob sequence: TensorBoard then reads the two strings of one step, not the whole series.
-    value.metadata.data_class = 3
+    value.metadata.data_class = DATA_CLASS_BLOB_SEQUENCE
     value.metadata.plugin_data.plugin_name = PLUGIN_NAME
     about = {"version": FORMAT_VERSION, "name": one.name}
     value.metadata.plugin_data.content = json.dumps(about).encode("ascii")
-    value.tensor.dtype = 7  # DT_STRING
+    value.tensor.dtype = DT_STRING
     value.tensor.tensor_shape.dim.add(size=len(strings))
     value.tensor.string_val.extend(strings)
 
@@ -146,15 +148,12 @@ def _file_writer(writer: Any) -> Any:
     return inner
 
 
-def _empty_summary(file_writer: Any) -> Any:
-    """A summary of the kind that the writer's library takes: tensorboardX brings its own."""
-    if type(file_writer).__module__.partition(".")[0] == "tensorboardX":
-        from tensorboardX.proto.summary_pb2 import Summary as SummaryOfX
-
-        return SummaryOfX()
-    from tensorboard.compat.proto.summary_pb2 import Summary
-
-    return Summary()
+def _for_library_of(file_writer: Any, summary: Summary) -> Any:
+    """The summary in the class that the writer takes: tensorboardX brings its own."""
+    if type(file_writer).__module__.partition(".")[0] != "tensorboardX":
+        return summary
+    own = importlib.import_module("tensorboardX.proto.summary_pb2")
+    return own.Summary.FromString(summary.SerializeToString())
 
 
 def _on_cpu(scores: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -1,0 +1,165 @@
+"""Read the attention maps of a run, or of a whole folder of runs, back as arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mha_lab.tensorboard.event import PLUGIN_NAME, DamagedMapError, Header, unpack_weights
+from mha_lab.tensorboard.event_files import find_event_files, read_events
+
+
+@dataclass(frozen=True)
+class StoredMap:
+    """One attention map of one step of one run.
+
+    Attributes:
+        run: The run's folder relative to ``logdir``; "." for ``logdir`` itself.
+        tag: The tag it was written under, as "attention/encoder.layers.0.self_attn".
+        step: The training step.
+        wall_time: Seconds since 1970.
+        header: Its shape, its precision, and the rest that :class:`Header` lists.
+    """
+
+    run: str
+    tag: str
+    step: int
+    wall_time: float
+    header: Header
+    packed: bytes
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """(N, H, L, S), unpacked on every access; :mod:`mha_lab.tensorboard.codec` says how exact.
+
+        Raises:
+            DamagedMapError: The file is damaged here.
+        """
+        return unpack_weights(self.header, self.packed)
+
+    @property
+    def name(self) -> str:
+        """The module's path; a second call of the module in one step ends in "#2"."""
+        return self.header.name
+
+    @property
+    def kind(self) -> str:
+        """One of "self", "masked" and "cross"."""
+        return self.header.kind
+
+    @property
+    def query_tokens(self) -> list[list[str]] | None:
+        """N lists of L labels, or None."""
+        return self.header.query_tokens
+
+    @property
+    def key_tokens(self) -> list[list[str]] | None:
+        """N lists of S labels, or None."""
+        return self.header.key_tokens
+
+    @property
+    def scores(self) -> dict[str, NDArray[np.float32]]:
+        """Score name to (H,) or (N, H); six significant digits were kept."""
+        return {
+            name: np.array(values, dtype=np.float32) for name, values in self.header.scores.items()
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"StoredMap(run={self.run!r}, name={self.name!r}, step={self.step}, "
+            f"kind={self.kind!r}, shape={self.header.shape})"
+        )
+
+
+def read_attention(
+    logdir: str | os.PathLike[str],
+    *,
+    run: str = "*",
+    name: str = "*",
+    step: int | None = None,
+) -> list[StoredMap]:
+    """Read attention maps that ``AttentionMapLogger`` or ``write_attention`` wrote.
+
+    Example:
+        >>> for one in read_attention("outputs"):
+        ...     print(one.run, one.step, one.name, one.weights.shape)
+
+    Args:
+        logdir: The folder of a run, a folder with runs anywhere below it, or one event file.
+        run: Which runs; "*", "?" and "[...]" match as in file names.
+        name: Which maps, by name; the same wildcards.
+        step: Only this step; every step by default.
+
+    Returns:
+        The maps, sorted by run and step; those of one step in the order in which they were
+        written. Where a resumed run wrote a step again, the later one counts. Weights stay packed
+        until they are asked for. A file that is still being written is read as far as it is whole.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or there are no event files in it.
+        ValueError: The event files hold no attention map, or none that was asked for.
+    """
+    root = Path(logdir)
+    if not root.exists():
+        raise FileNotFoundError(f"logdir {str(root)!r} does not exist; give the folder of a run")
+    files = find_event_files(root)
+    if not files:
+        raise FileNotFoundError(
+            f"logdir {str(root)!r} holds no TensorBoard event files (*tfevents*), nor do the "
+            "folders below it; give the folder of a run"
+        )
+    latest: dict[tuple[str, str, int], StoredMap] = {}
+    for file_run, path in files:
+        for one in _maps_of(file_run, path):
+            latest[one.run, one.tag, one.step] = one
+    if not latest:
+        raise ValueError(
+            f"the event files below {str(root)!r} hold no attention maps; train with "
+            "AttentionMapLogger, or write them with mha_lab.tensorboard.writer.write_attention"
+        )
+    chosen = [
+        one
+        for one in latest.values()
+        if fnmatchcase(one.run, run)
+        and fnmatchcase(one.name, name)
+        and (step is None or one.step == step)
+    ]
+    if not chosen:
+        runs = sorted({one.run for one in latest.values()})
+        names = list(dict.fromkeys(one.name for one in latest.values()))
+        raise ValueError(
+            f"no attention map has run={run!r}, name={name!r}, step={step!r}; there are the runs "
+            f"{runs}, the names {names} and the steps {_span(latest)}"
+        )
+    return sorted(chosen, key=lambda one: (one.run, one.step))
+
+
+def _maps_of(run: str, path: Path) -> Iterator[StoredMap]:
+    """Yield the maps of one event file; those with an unreadable header are passed over.
+
+    The metadata that names the plugin need only come with a tag's first value.
+    """
+    ours: set[str] = set()
+    for event in read_events(path):
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == PLUGIN_NAME:
+                ours.add(value.tag)
+            if value.tag not in ours or len(value.tensor.string_val) != 2:
+                continue
+            text, packed = value.tensor.string_val
+            try:
+                header = Header.from_json(text)
+            except DamagedMapError:
+                continue
+            yield StoredMap(run, value.tag, event.step, event.wall_time, header, packed)
+
+
+def _span(maps: dict[tuple[str, str, int], StoredMap]) -> str:
+    steps = sorted({step for _, _, step in maps})
+    return str(steps) if len(steps) <= 8 else f"{steps[0]} to {steps[-1]} ({len(steps)} of them)"

@@ -1,0 +1,109 @@
+"""What the Attention tab's backend asks of TensorBoard's data, in as few round trips as it can.
+
+TensorBoard's fast loader is another process, and an answer of it can take 45 ms however small it
+is (its packets wait for acknowledgements). So independent questions are asked side by side, and
+which steps a run has is remembered: a map then takes one wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from tensorboard import errors
+from tensorboard.context import RequestContext
+from tensorboard.data import provider
+
+from mha_lab.tensorboard.event import PLUGIN_NAME, DamagedMapError
+
+ALL_STEPS = 1_000_000  # the provider wants a limit
+RUNS_REMEMBERED = 8
+
+Steps = dict[int, provider.BlobSequenceDatum]
+
+
+class Asker(NamedTuple):
+    """On whose behalf data is read; TensorBoard wants both with every question."""
+
+    context: RequestContext
+    experiment: str
+
+
+class AttentionSeries:
+    """The attention maps that TensorBoard has loaded.
+
+    Args:
+        data: TensorBoard's data provider; None where there is no data.
+    """
+
+    def __init__(self, data: provider.DataProvider | None) -> None:
+        self._data = data
+        self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="mha_lab_attention")
+        self._remembered: dict[tuple[str, str], dict[str, Steps]] = {}
+
+    def runs(self, asker: Asker, run: str | None = None) -> Mapping[str, Mapping[str, Any]]:
+        """Run to tag to TensorBoard's ``BlobSequenceTimeSeries``, for one run or for all."""
+        if self._data is None:
+            return {}
+        listed: Mapping[str, Mapping[str, Any]] = self._data.list_blob_sequences(
+            asker.context,
+            experiment_id=asker.experiment,
+            plugin_name=PLUGIN_NAME,
+            run_tag_filter=provider.RunTagFilter(runs=None if run is None else [run]),
+        )
+        return {name: tags for name, tags in listed.items() if tags}
+
+    def tags_and_steps(self, asker: Asker, run: str) -> tuple[Mapping[str, Any], dict[str, Steps]]:
+        """Both what ``runs`` and what ``steps`` know of one run, and both of now."""
+        listed = self._pool.submit(self.runs, asker, run)
+        steps = self.steps(asker, run, now=True)
+        return listed.result().get(run, {}), steps
+
+    def steps(self, asker: Asker, run: str, *, now: bool = False) -> dict[str, Steps]:
+        """Tag to step to datum, ascending; as remembered, unless it must be as of ``now``."""
+        key = (asker.experiment, run)
+        remembered = self._remembered.get(key)
+        if remembered is not None and not now:
+            return remembered
+        if self._data is None:
+            return {}
+        read = self._data.read_blob_sequences(
+            asker.context,
+            experiment_id=asker.experiment,
+            plugin_name=PLUGIN_NAME,
+            downsample=ALL_STEPS,
+            run_tag_filter=provider.RunTagFilter(runs=[run]),
+        )
+        series = {
+            tag: {datum.step: datum for datum in sorted(data, key=lambda datum: datum.step)}
+            for tag, data in read.get(run, {}).items()
+            if data
+        }
+        self._remember(key, series)
+        return series
+
+    def blobs(
+        self, asker: Asker, wanted: Sequence[tuple[provider.BlobSequenceDatum, int]]
+    ) -> list[bytes | DamagedMapError]:
+        """The strings (datum, 0 or 1), read side by side; an error in place of a missing one."""
+        return list(self._pool.map(lambda pair: self._blob(asker, *pair), wanted))
+
+    def _blob(
+        self, asker: Asker, datum: provider.BlobSequenceDatum, index: int
+    ) -> bytes | DamagedMapError:
+        if self._data is None or len(datum.values) != 2:
+            return DamagedMapError(f"it has {len(datum.values)} parts instead of 2")
+        try:
+            blob: bytes = self._data.read_blob(asker.context, blob_key=datum.values[index].blob_key)
+        except (errors.NotFoundError, KeyError):
+            return DamagedMapError("it has vanished since it was listed")
+        return blob
+
+    def _remember(self, key: tuple[str, str], series: dict[str, Steps]) -> None:
+        """Keep the latest few runs; a run without maps is not worth remembering."""
+        self._remembered.pop(key, None)
+        if series:
+            self._remembered[key] = series
+        for oldest in list(self._remembered)[:-RUNS_REMEMBERED]:
+            self._remembered.pop(oldest, None)
