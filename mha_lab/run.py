@@ -7,6 +7,7 @@ import logging
 import signal
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,20 @@ from mha_lab.training import run_folder
 from mha_lab.training.metrics_file import MetricsFile
 
 
-def train(cfg: DictConfig, *, resume: bool = False) -> dict[str, Any]:
+def train(
+    cfg: DictConfig,
+    *,
+    resume: bool = False,
+    callbacks: Sequence[pl.Callback] = (),
+    hparams: bool = True,
+) -> dict[str, Any]:
     """Train as configured and test the best checkpoint.
 
     Args:
         cfg: a composed config; ``cfg.run_dir`` is the run's folder.
         resume: go on from the folder's ``last.ckpt``.
+        callbacks: further ones, after the configured.
+        hparams: fill TensorBoard's HPARAMS tab; a sweep does that itself, for all its runs.
 
     Returns:
         The summary that is also written as ``summary.json``: ``status`` (``solved``,
@@ -45,7 +54,7 @@ def train(cfg: DictConfig, *, resume: bool = False) -> dict[str, Any]:
     parts = build_parts(cfg)
     checkpoint = _last_checkpoint(folder) if resume else None
     loggers = build_loggers(cfg, checkpoint["global_step"] if checkpoint else None)
-    trainer = build_trainer(cfg, logger=loggers, callbacks=build_callbacks(cfg))
+    trainer = build_trainer(cfg, logger=loggers, callbacks=[*build_callbacks(cfg), *callbacks])
     if trainer.is_global_zero:
         folder.mkdir(parents=True, exist_ok=True)
         config.save(cfg, folder)
@@ -63,7 +72,8 @@ def train(cfg: DictConfig, *, resume: bool = False) -> dict[str, Any]:
         summary |= _test(trainer, parts, folder)
     summary["wall_seconds"] = round(time.perf_counter() - started, 3)
     if trainer.is_global_zero:
-        _log_hyperparameters(trainer.loggers, cfg, summary)
+        if hparams:
+            _log_hyperparameters(trainer.loggers, cfg, summary)
         run_folder.write_summary(folder, summary)
     return summary
 
@@ -178,7 +188,7 @@ def _log_hyperparameters(
     metrics = {k: v for k, v in summary.items() if isinstance(v, int | float) and k != "seed"}
     for logger in loggers:
         if isinstance(logger, TensorBoardLogger):
-            logger.log_hyperparams(flat, metrics)
+            logger.log_hyperparams(flat, metrics, step=summary["steps"])
             logger.finalize("success")
 
 
@@ -201,7 +211,7 @@ def _quieten() -> None:
         ".*Checkpoint directory .* exists and is not empty.*",
         ".*You are using the plain ModelCheckpoint callback.*",
         ".*TensorFloat32 tensor cores.*",
-        ".*torch.utils._pytree.*",
+        ".*isinstance\\(treespec, LeafSpec\\).*",
         ".*The number of training batches.*",
     ):
         warnings.filterwarnings("ignore", pattern)
