@@ -8,7 +8,7 @@ is imported, so a callback takes its base class then.
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,24 +26,28 @@ class AnyLightningCallback(Callback):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make the callback for the packages that are imported by now."""
         loaded = tuple(package for package in _PACKAGES if package in sys.modules)
-        made: Self = object.__new__(_with_bases(cls, loaded or _PACKAGES[:1]))
+        made: Self = object.__new__(_with_bases(cls, loaded or _PACKAGES[:1]))  # type: ignore[arg-type]
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self).__mro__[1], self.__dict__)
 
 
-@lru_cache
+@cache
 def _with_bases(cls: Any, packages: tuple[str, ...]) -> Any:
     """The same class, as a callback of these packages."""
     if any(base.__name__ == "Callback" for base in cls.__mro__):
         return cls
     bases = tuple(import_module(package).Callback for package in packages)
-    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    names: dict[str, Any] = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
     return type(cls.__name__, (cls, *bases), names)
 
 
-def _restore(cls: type[Any], state: dict[str, Any]) -> Any:
+def _restore(cls: Any, state: dict[str, Any]) -> Any:
     """Make a copied or unpickled callback."""
     callback = cls.__new__(cls)
     callback.__dict__.update(state)

@@ -12,18 +12,36 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Literal
 
 from torch import Tensor, nn
 
 Kind = Literal["self", "masked", "cross"]
 
-_MEMORY_NAMES = {"key_value_states", "encoder_hidden_states", "memory", "context", "cross_states"}
+_CALL = nn.Module._call_impl.__code__
+
+_WRAPPERS = re.compile(r"(^|\.)(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)(?=\.|$)")
+"""What torch.compile, FSDP and checkpointing put into a module's path."""
+
+_HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
+
+_MEMORY_NAMES = ("key_value_states", "encoder_hidden_states", "memory", "context", "cross_states")
 """What libraries call the sequence that cross-attention looks at."""
 
-_CACHE_NAMES = {"past_key_values", "past_key_value", "layer_past", "cache", "kv_cache"}
+_CACHE_NAMES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache")
 
 _CROSS_NAME = re.compile(r"cross|enc_?dec|encoder_attn|src_attn|multihead_attn", re.IGNORECASE)
+
+
+def module_names(model: nn.Module) -> dict[int, str]:
+    """The path of each module of a model by the module's ``id``; the model's own is its class."""
+    names = {id(module): _WRAPPERS.sub("", name) for name, module in model.named_modules()}
+    return {key: name.removeprefix(".") or _class_name(model) for key, name in names.items()}
+
+
+def _class_name(model: nn.Module) -> str:
+    return type(getattr(model, "_orig_mod", model)).__name__
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class Caller:
     """A module that is computing attention.
 
     Attributes:
-        name: Its path in the model; the model's class name for the model itself.
+        name: Its path in the model.
         module: The module.
         arguments: What it was called with, by argument name; empty where that is not known.
     """
@@ -40,13 +58,23 @@ class Caller:
     module: nn.Module
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def num_heads(self) -> int | None:
-        """How many heads the module says that it has, under any of the usual names."""
-        for name in ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads"):
-            value = getattr(self.module, name, None)
-            if isinstance(value, int) and value > 0:
-                return value
+    def num_heads(self, rows: int) -> int | None:
+        """H of a tensor (N·H, L, ...) that the module computes with.
+
+        Args:
+            rows: N·H, or N where the tensor has no heads.
+
+        Returns:
+            How many heads the module says that it has, if that and a batch that it was called
+            with make N·H; else None.
+        """
+        inputs = [value for value in self.arguments.values() if isinstance(value, Tensor)]
+        counts = [getattr(self.module, name, None) for name in _HEAD_COUNTS]
+        for heads in counts:
+            if not isinstance(heads, int) or heads < 1 or rows % heads:
+                continue
+            if not inputs or rows // heads in inputs[0].shape[:2]:
+                return heads
         return None
 
 
@@ -59,23 +87,23 @@ def find_caller(names: Mapping[int, str]) -> Caller | None:
     Returns:
         The innermost module of the model on the stack, or None when there is none.
     """
-    frame = sys._getframe(1)
-    found: nn.Module | None = None
-    while frame is not None:
-        code = frame.f_code
-        if code.co_argcount:
-            first = frame.f_locals.get(code.co_varnames[0])
-            if found is None and isinstance(first, nn.Module) and id(first) in names:
-                found = first
-            if found is not None and (code is nn.Module._call_impl.__code__ or first is not found):
-                break
-        frame = frame.f_back  # type: ignore[assignment]
-    if found is None:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(module := _first_argument(frame)) not in names:
+        frame = frame.f_back
+    if frame is None or not isinstance(module, nn.Module):
         return None
-    name = names[id(found)] or type(found).__name__
-    if frame is None or frame.f_code is not nn.Module._call_impl.__code__:
-        return Caller(name, found)
-    return Caller(name, found, _bind(found, frame.f_locals["args"], frame.f_locals["kwargs"]))
+    call: FrameType | None = frame
+    while call is not None and not (call.f_code is _CALL and _first_argument(call) is module):
+        call = call.f_back
+    locals_ = {} if call is None else call.f_locals
+    arguments = _bind(module, locals_.get("args", ()), locals_.get("kwargs", {}))
+    return Caller(names[id(module)], module, arguments)
+
+
+def _first_argument(frame: FrameType) -> Any:
+    """What ``self`` is in a method."""
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
 
 def _bind(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -87,41 +115,43 @@ def _bind(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> d
     return {**bound, **bound.get("kwargs", {})}
 
 
-def kind_of_call(caller: Caller, *, is_causal: bool, length: int, source: int) -> Kind:
+def kind_of_call(caller: Caller, *, is_causal: bool, size: tuple[int, int]) -> Kind:
     """Say what kind of attention a call is, from how its module was called.
 
     Args:
         caller: The calling module.
         is_causal: Whether no query sees a later key.
-        length: L.
-        source: S.
+        size: (L, S).
 
     Returns:
         "cross" when queries and keys come from two sequences; else "masked" when no query sees a
         later key, "self" when some does. A module whose arguments do not tell is judged by its
         name, then by whether both sequences are equally long.
     """
-    arguments = caller.arguments
-    query, key = arguments.get("query"), arguments.get("key")
-    tensors = [value for value in arguments.values() if isinstance(value, Tensor)]
-    memory = [
-        value
-        for name, value in arguments.items()
-        if name in _MEMORY_NAMES and isinstance(value, Tensor)
-    ]
-    if isinstance(query, Tensor) and isinstance(key, Tensor):
-        is_cross = not same_tensor(query, key)
-    elif (memory and not same_tensor(memory[0], tensors[0])) or _CROSS_NAME.search(caller.name):
-        is_cross = True
-    else:
-        cached = any(arguments.get(name) is not None for name in _CACHE_NAMES)
-        is_cross = length != source and not is_causal and not cached
+    is_cross = _has_memory(caller.arguments)
+    if is_cross is None:
+        cached = any(caller.arguments.get(name) is not None for name in _CACHE_NAMES)
+        unequal = size[0] != size[1] and not is_causal and not cached
+        is_cross = unequal or _CROSS_NAME.search(caller.name) is not None
     if is_cross:
         return "cross"
     return "masked" if is_causal else "self"
 
 
-def same_tensor(a: Tensor, b: Tensor) -> bool:
+def _has_memory(arguments: Mapping[str, Any]) -> bool | None:
+    """Whether a module was called with two sequences; None when its arguments do not tell."""
+    query, key = arguments.get("query"), arguments.get("key")
+    if isinstance(query, Tensor) and isinstance(key, Tensor):
+        return not _is_same(query, key)
+    tensors = [value for value in arguments.values() if isinstance(value, Tensor)]
+    for name in _MEMORY_NAMES:
+        memory = arguments.get(name)
+        if isinstance(memory, Tensor):
+            return not _is_same(memory, tensors[0])
+    return None
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same numbers in the same memory."""
     return a is b or (
         a.shape == b.shape and a.stride() == b.stride() and a.data_ptr() == b.data_ptr()

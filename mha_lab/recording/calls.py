@@ -21,8 +21,12 @@ from mha_lab.recording.distribution import Scores
 _MHA_SIGNATURE = inspect.signature(F.multi_head_attention_forward)
 
 
+HeadsOf = Callable[[int], int | None]
+"""H of a tensor (N·H, L, D), from its N·H; None when the caller does not tell."""
+
+
 def scores_of_sdpa(
-    num_heads: int | None,
+    heads_of: HeadsOf,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -36,7 +40,7 @@ def scores_of_sdpa(
     """The scores of ``F.scaled_dot_product_attention``, whose arguments these are but the first.
 
     Args:
-        num_heads: H, where the calling module tells it; splits tensors (N·H, L, D).
+        heads_of: Splits tensors (N·H, L, D).
         query: (..., L, D): (N, H, L, D), (N·H, L, D) or (L, D).
         key: (..., S, D).
         value: (..., S, Dv); not used.
@@ -49,21 +53,22 @@ def scores_of_sdpa(
     Returns:
         The scores, batch and heads apart.
     """
-    q, k = _as_autocast(query), _as_autocast(key)
-    if not enable_gqa:
-        leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])
-        q, k = q.expand(*leading, *q.shape[-2:]), k.expand(*leading, *k.shape[-2:])
     biases: list[Tensor] = []
     allowed: list[Tensor] = []
+    if query.is_nested:
+        query, key, is_token = _pad(query, key)
+        allowed.append(is_token)
+    q, k = _as_autocast(query), _as_autocast(key)
+    if not enable_gqa:
+        leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]
+        q, k = q.expand(*leading, *q.shape[-2:]), k.expand(*leading, *k.shape[-2:])
     if attn_mask is not None:
         if attn_mask.ndim > 2 and q.ndim != 4:  # its leading axes are about to be joined or split
             attn_mask = attn_mask.expand(*q.shape[:-2], *attn_mask.shape[-2:])
-        (allowed if attn_mask.dtype == torch.bool else biases).append(
-            as_heads(attn_mask, num_heads)
-        )
+        (allowed if attn_mask.dtype == torch.bool else biases).append(as_heads(attn_mask, heads_of))
     return Scores(
-        as_heads(q, num_heads),
-        as_heads(k, num_heads),
+        as_heads(q, heads_of),
+        as_heads(k, heads_of),
         scale=1 / math.sqrt(q.shape[-1]) if scale is None else scale,
         biases=tuple(biases),
         allowed=tuple(allowed),
@@ -72,7 +77,7 @@ def scores_of_sdpa(
     )
 
 
-def scores_of_mha(num_heads: int | None, *args: Any, **kwargs: Any) -> Scores:
+def scores_of_mha(heads_of: HeadsOf, *args: Any, **kwargs: Any) -> Scores:
     """The scores of ``F.multi_head_attention_forward``, whose arguments these are but the first.
 
     Its queries and keys are projected again here; bias_k, add_zero_attn, static_k, both masks and
@@ -113,7 +118,7 @@ def scores_of_mha(num_heads: int | None, *args: Any, **kwargs: Any) -> Scores:
     if padding is not None:
         masks.append(padding.reshape(N, 1, 1, -1))
     if attn_mask is not None and not is_causal:
-        masks.append(as_heads(attn_mask, H if attn_mask.shape[0] == N * H else None))
+        masks.append(as_heads(attn_mask, lambda rows: H if rows == N * H else None))
     # nn.MultiheadAttention says True where a key is blocked, Scores where it is allowed.
     masks = [~mask if mask.dtype == torch.bool else mask for mask in masks]
     masks = [F.pad(mask, (0, len(added)), value=mask.dtype == torch.bool) for mask in masks]
@@ -128,19 +133,19 @@ def scores_of_mha(num_heads: int | None, *args: Any, **kwargs: Any) -> Scores:
     )
 
 
-def as_heads(tensor: Tensor, num_heads: int | None = None) -> Tensor:
+def as_heads(tensor: Tensor, heads_of: HeadsOf) -> Tensor:
     """Give a tensor (..., A, B) the four axes (N, H, A, B).
 
     Args:
         tensor: (A, B), (N·H, A, B), (N, H, A, B), or with more leading axes, which join H.
-        num_heads: Splits the first of three axes, batch-major, where it divides it.
+        heads_of: Splits the first of three axes, batch-major.
 
     Returns:
         A view where possible.
     """
     if tensor.ndim == 3:
-        heads = num_heads if num_heads and tensor.shape[0] % num_heads == 0 else 1
-        return tensor.reshape(-1, heads, *tensor.shape[1:])
+        heads = heads_of(tensor.shape[0]) or 1
+        return tensor.reshape(tensor.shape[0] // heads, heads, *tensor.shape[1:])
     if tensor.ndim > 4:
         return tensor.flatten(1, -3)
     return tensor.reshape((1,) * (4 - tensor.ndim) + tensor.shape)
@@ -154,8 +159,36 @@ def _as_autocast(tensor: Tensor) -> Tensor:
     return tensor
 
 
-SCORES_OF: dict[Callable[..., Any], Callable[..., Scores]] = {
+def _pad(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad nested queries and keys (N, H, ragged, D); the mask says where both are tokens."""
+
+    def padded(nested: Tensor) -> tuple[Tensor, Tensor]:
+        samples = [sample.transpose(0, 1) for sample in nested.unbind()]
+        lengths = torch.tensor([sample.shape[0] for sample in samples], device=nested.device)
+        dense = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True).transpose(1, 2)
+        positions = torch.arange(dense.shape[2], device=nested.device)
+        return dense, positions < lengths[:, None]
+
+    q, is_query = padded(query)
+    k, is_key = padded(key)
+    return q, k, (is_query[:, :, None] & is_key[:, None, :]).unsqueeze(1)
+
+
+_SDPA = torch.ops.aten.scaled_dot_product_attention
+
+SCORES_OF: dict[Callable[..., Any] | None, Callable[..., Scores]] = {
     F.multi_head_attention_forward: scores_of_mha,
     F.scaled_dot_product_attention: scores_of_sdpa,
+    _SDPA: scores_of_sdpa,  # called by this name in exported programs
+    _SDPA.default: scores_of_sdpa,
 }
 """The functions whose calls are recorded, and how their arguments are read."""
+
+
+def reads_attention(func: Callable[..., Any]) -> bool:
+    """Whether a call of this function is attention.
+
+    Beside torch's own functions it is one that has an ``attention_weights``: a function of the same
+    arguments that returns the weights (N, H, L, S).
+    """
+    return func in SCORES_OF or hasattr(func, "attention_weights")

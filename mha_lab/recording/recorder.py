@@ -1,15 +1,16 @@
 """Record the attention of any model, without changing the model.
 
-A ``torch.overrides.TorchFunctionMode`` sees every call of torch's attention functions while it is
-active; each is answered by torch itself, and its weights are computed beside it. While a mode is
-active, ``nn.TransformerEncoder`` leaves its fused fast path by itself.
+A ``torch.overrides.TorchFunctionMode`` sees every torch function that is called while it is active.
+Each call is answered by torch itself; where it is attention, its weights are computed beside it.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -17,9 +18,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from mha_lab.recording.attention_map import AttentionMap
-from mha_lab.recording.caller import find_caller, kind_of_call
-from mha_lab.recording.calls import SCORES_OF
-from mha_lab.recording.distribution import Pool, attention_distribution
+from mha_lab.recording.caller import Caller, find_caller, kind_of_call, module_names
+from mha_lab.recording.calls import reads_attention
+from mha_lab.recording.choice import Choice
+from mha_lab.recording.distribution import Pool
+from mha_lab.recording.empty import Unrecorded, why_empty
+from mha_lab.recording.fused import exact_outputs
+from mha_lab.recording.globs import check_globs, matches_within, refuse_unmatched
+from mha_lab.recording.handwritten import SoftmaxTracker, is_softmax
+from mha_lab.recording.weigh import weigh
 
 
 @contextmanager
@@ -34,30 +41,80 @@ def record_attention(
     pool: Pool = "mean",
     softmax: bool = False,
 ) -> Iterator[list[AttentionMap]]:
-    """Record every attention call that a model makes inside the block."""
-    recorder = _Recorder(model, samples, heads, average_heads, max_size, pool)
-    with recorder:
+    """Record every attention call that a model makes inside the block.
+
+    The model's outputs, gradients, random state and training flags are those of a run that is not
+    recorded. Compiled models run uncompiled inside the block. What the backward pass computes again
+    (activation checkpointing) is recorded once.
+
+    Example:
+        >>> with record_attention(model) as maps:
+        ...     model(inputs)
+        >>> maps[0].name, maps[0].weights.shape
+        ('encoder.layers.0.self_attn', torch.Size([2, 4, 7, 7]))
+
+    Args:
+        model: Any module. Its calls of ``nn.MultiheadAttention``, of
+            ``F.scaled_dot_product_attention`` and of functions that say their ``attention_weights``
+            are recorded.
+        modules: Globs of module paths, such as ``"encoder.*"``: only attention in modules that
+            match, or that lie inside one that matches, is recorded. A glob matches a whole path
+            or what follows any of its dots. None means all.
+        samples: How many samples of the batch, from the first, or which ones. None means all.
+        heads: How many heads, from the first, or which ones. None means all.
+        average_heads: Whether to record the mean over the chosen heads, as one head.
+        max_size: The largest length of a map along each axis. Longer maps are pooled while they
+            are computed, in memory linear in the sequence's length. None means no limit.
+        pool: How a block of weights becomes one when a map is pooled: "mean" or "max".
+        softmax: Whether to record attention written by hand too: a softmax over the last axis
+            whose result is then multiplied with values by a matrix product.
+
+    Yields:
+        A list that fills with maps in call order; their weights are (N, H, L, S), detached,
+        before dropout, in at least float32. The second call of one module is named
+        "encoder.self_attn#2", and so on.
+
+    Raises:
+        TypeError: If model is no module or an option is of another type.
+        ValueError: If an option's value cannot be, a glob matches no module, or a chosen sample or
+            head does not exist in a call.
+
+    Warns:
+        UserWarning: At the end, if nothing was recorded, with the reasons that are likely.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"model={model!r} is a {type(model).__name__}; record_attention needs a torch.nn.Module"
+        )
+    names = module_names(model)
+    globs = check_globs("modules", modules)
+    refuse_unmatched("modules", globs, names.values())
+    choice = Choice(samples, heads, average_heads, max_size, pool)
+    recorder = _Recorder(names, globs, choice, softmax=softmax)
+    with ExitStack() as stack:
+        if "torch._dynamo" in sys.modules:  # else nothing is compiled
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        stack.enter_context(exact_outputs(model, _Recorder))
+        stack.enter_context(recorder)
         yield recorder.maps
+    if not recorder.maps:
+        warnings.warn(why_empty(model, recorder.unrecorded), UserWarning, stacklevel=3)
 
 
 class _Recorder(TorchFunctionMode):
     """Sees every torch function that is called; records those that are attention."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        samples: int | Sequence[int] | None,
-        heads: int | Sequence[int] | None,
-        average_heads: bool,
-        max_size: int | None,
-        pool: Pool,
+        self, names: dict[int, str], globs: Sequence[str], choice: Choice, *, softmax: bool
     ) -> None:
         super().__init__()
         self.maps: list[AttentionMap] = []
-        self._names = {id(module): name for name, module in model.named_modules()}
-        self._samples, self._heads = samples, heads
-        self._average_heads, self._max_size, self._pool = average_heads, max_size, pool
+        self._names = names
+        self._globs = globs
+        self._choice = choice
+        self._tracker = SoftmaxTracker() if softmax else None
         self._calls: Counter[str] = Counter()
+        self.unrecorded: Counter[Unrecorded] = Counter()
 
     def __torch_function__(
         self,
@@ -67,55 +124,64 @@ class _Recorder(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func in SCORES_OF:
-            with torch.no_grad():
-                self._record(func, args, kwargs)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if reads_attention(func):
+            self._record(func, args, kwargs)
+        elif self._tracker is not None:
+            with _unseen():
+                weights = self._tracker.follow(func, args, kwargs, result)
+            if weights is not None:
+                self._record(None, (weights,), {})
+        elif is_softmax(func, args, kwargs, result):
+            self.unrecorded[Unrecorded.SOFTMAX] += 1
+        return result
 
     def _record(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, func: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
+        """Record one call of an attention function, or weights that were followed (func None)."""
         caller = find_caller(self._names)
-        if caller is None:
+        why_not = self._why_not(caller, args)
+        if caller is None or why_not is not None:
+            self.unrecorded[why_not or Unrecorded.OUTSIDE] += 1
             return
-        scores = SCORES_OF[func](caller.num_heads, *args, **kwargs)
-        n, h, length, source = scores.shape
-        samples, heads = _indices(self._samples, n), _indices(self._heads, h)
-        with torch.autocast(scores.q.device.type, enabled=False):
-            weights = attention_distribution(
-                scores.select(samples, heads),
-                average_heads=self._average_heads,
-                max_size=self._max_size,
-                pool=self._pool,
-            )
-        is_causal = scores.is_causal or _sees_no_later_key(weights, length, source)
+        with _unseen():
+            call = weigh(func, args, kwargs, caller, self._choice)
         self._calls[caller.name] += 1
         count = self._calls[caller.name]
         self.maps.append(
             AttentionMap(
                 name=caller.name if count == 1 else f"{caller.name}#{count}",
-                weights=weights.detach(),
-                kind=kind_of_call(caller, is_causal=is_causal, length=length, source=source),
-                size=(length, source),
-                samples=tuple(samples),
-                heads=None if self._average_heads else tuple(heads),
+                weights=call.weights,
+                kind=kind_of_call(caller, is_causal=call.is_causal, size=call.size),
+                size=call.size,
+                samples=call.samples,
+                heads=call.heads,
             )
         )
 
+    def _why_not(self, caller: Caller | None, args: tuple[Any, ...]) -> Unrecorded | None:
+        """Why a call is not recorded; None when it is."""
+        if caller is None:
+            return Unrecorded.OUTSIDE
+        if not matches_within(caller.name, self._globs):
+            return Unrecorded.NOT_CHOSEN
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
+            return Unrecorded.TRACED
+        if torch._C._current_graph_task_id() != -1:
+            return Unrecorded.REPEATED
+        if any(isinstance(arg, Tensor) and _has_no_numbers(arg) for arg in args):
+            return Unrecorded.NO_NUMBERS
+        return None
 
-def _indices(chosen: int | Sequence[int] | None, size: int) -> list[int]:
-    """Which of ``size`` samples or heads: all, the first so many, or those listed."""
-    if chosen is None:
-        return list(range(size))
-    if isinstance(chosen, int):
-        return list(range(min(chosen, size)))
-    return list(chosen)
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Compute what is ours alone: no other mode sees it, no graph keeps it, nothing is rounded."""
+    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
+        yield
 
 
-def _sees_no_later_key(weights: Tensor, length: int, source: int) -> bool:
-    """Whether all weights above the diagonal are 0; the last query stands at the last key."""
-    rows, columns = weights.shape[-2:]
-    if rows < 2 or weights.numel() == 0:
-        return False
-    pooled = (rows, columns) != (length, source)
-    return not bool(weights.triu(columns - rows + 1 + pooled).any())
+def _has_no_numbers(tensor: Tensor) -> bool:
+    """Whether a tensor only has a shape."""
+    return tensor.is_meta or type(tensor).__name__ == "FakeTensor"

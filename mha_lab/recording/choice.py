@@ -1,0 +1,110 @@
+"""What of each attention call is kept: which samples, which heads, at which size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_lab.recording.distribution import Pool, Scores, attention_distribution, pool_map
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The part of a call that is recorded; see :func:`record_attention` for each option.
+
+    Raises:
+        TypeError: If a value is of another type.
+        ValueError: If a value cannot be.
+    """
+
+    samples: int | Sequence[int] | None = None
+    heads: int | Sequence[int] | None = None
+    average_heads: bool = False
+    max_size: int | None = None
+    pool: Pool = "mean"
+
+    def __post_init__(self) -> None:
+        check_indices("samples", self.samples)
+        check_indices("heads", self.heads)
+        if self.max_size is not None:
+            check_count("max_size", self.max_size)
+        if self.pool not in get_args(Pool):
+            raise ValueError(f"pool={self.pool!r} must be 'mean' or 'max'")
+
+    def of_scores(self, scores: Scores, name: str) -> tuple[Tensor, list[int], list[int]]:
+        """The chosen weights (N, H, L, S) of a call, and which samples and heads they are.
+
+        Raises:
+            ValueError: If the call of the module called name lacks a chosen sample or head.
+        """
+        samples = self.samples_of(scores.shape[0], name)
+        heads = _indices("heads", self.heads, scores.shape[1], name)
+        weights = attention_distribution(
+            scores.select(samples, heads),
+            average_heads=self.average_heads,
+            max_size=self.max_size,
+            pool=self.pool,
+        )
+        return weights, samples, heads
+
+    def of_weights(
+        self, weights: Float[Tensor, "N H L S"], name: str
+    ) -> tuple[Tensor, list[int], list[int]]:
+        """The same of a call whose weights exist already."""
+        samples = self.samples_of(weights.shape[0], name)
+        heads = _indices("heads", self.heads, weights.shape[1], name)
+        chosen = weights[samples][:, heads]
+        if self.average_heads:
+            chosen = chosen.mean(1, keepdim=True)
+        if self.max_size is not None:
+            chosen = pool_map(chosen, self.max_size, self.pool)
+        return chosen, samples, heads
+
+    def samples_of(self, size: int, name: str) -> list[int]:
+        """Which samples of a batch of this size."""
+        return _indices("samples", self.samples, size, name)
+
+    def of_all(self) -> Choice:
+        """The same choice, but of all samples."""
+        return replace(self, samples=None)
+
+
+def check_count(argument: str, value: object) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{argument}={value!r} must be an int, not {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{argument}={value} must be at least 1")
+
+
+def check_indices(argument: str, value: object) -> None:
+    """Refuse what is neither None, nor a count, nor a list of different indices."""
+    if value is None:
+        return
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        check_count(argument, value)
+        return
+    if not all(isinstance(index, int) and not isinstance(index, bool) for index in value):
+        raise TypeError(f"{argument}={value!r} must hold ints only")
+    if not value or min(value) < 0 or len(set(value)) < len(value):
+        raise ValueError(
+            f"{argument}={value!r} must name at least one index, each once, counted from 0"
+        )
+
+
+def _indices(argument: str, chosen: int | Sequence[int] | None, size: int, name: str) -> list[int]:
+    """Which of ``size`` samples or heads: all, the first so many, or those listed."""
+    if chosen is None:
+        return list(range(size))
+    if isinstance(chosen, int):
+        return list(range(min(chosen, size)))
+    if max(chosen) >= size:
+        raise ValueError(
+            f"{argument}={list(chosen)} cannot be recorded of {name!r}: "
+            f"this call has {argument} 0 to {size - 1}"
+        )
+    return list(chosen)

@@ -1,0 +1,121 @@
+"""Exact outputs where torch would run its fused fast path.
+
+In evaluation without gradient, ``nn.TransformerEncoder``, its layers and ``nn.MultiheadAttention``
+run one fused kernel in which no weights can be seen. While a recorder watches they leave it by
+themselves, and then answer a little differently: by rounding, and at padded positions, which the
+fused path fills with zeros. So these modules run twice while they are recorded: unwatched for what
+they return, and watched for what is recorded.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+
+_FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
+
+
+@contextmanager
+def exact_outputs(model: nn.Module, recorder: type[TorchFunctionMode]) -> Iterator[None]:
+    """Make the fused modules of a model return what they return unwatched.
+
+    Args:
+        model: Its outermost fused modules have another ``forward`` inside the block.
+        recorder: The mode that watches.
+    """
+    with ExitStack() as stack:
+        for module in _outermost_fused(model):
+            attributes = module.__dict__
+            if "forward" in attributes:
+                stack.callback(attributes.__setitem__, "forward", attributes["forward"])
+            else:
+                stack.callback(attributes.pop, "forward")
+            attributes["forward"] = _run_twice(module, recorder)
+        yield
+
+
+def _outermost_fused(module: nn.Module) -> Iterator[nn.Module]:
+    """The fused modules that lie in no other fused module, each once."""
+    found: dict[nn.Module, None] = {}
+
+    def visit(module: nn.Module) -> None:
+        if type(module).forward in [fused.forward for fused in _FUSED]:
+            found[module] = None
+        else:
+            for child in module.children():
+                visit(child)
+
+    visit(module)
+    yield from found
+
+
+def _run_twice(module: nn.Module, recorder: type[TorchFunctionMode]) -> Callable[..., Any]:
+    """A forward that computes its output unwatched wherever the fused path may be taken."""
+    forward = module.forward
+
+    def forward_twice(*args: Any, **kwargs: Any) -> Any:
+        if not _may_fuse(module, args, kwargs, recorder):
+            return forward(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            output = forward(*args, **kwargs)
+        with torch.no_grad():
+            args, kwargs = _without_nested(module, args, kwargs)
+            forward(*args, **kwargs)
+        return output
+
+    return forward_twice
+
+
+def _may_fuse(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    recorder: type[TorchFunctionMode],
+) -> bool:
+    """Whether torch may take its fused path when nobody watches."""
+    tensors = [value for value in [*args, *kwargs.values()] if isinstance(value, Tensor)]
+    return (
+        torch._C._is_torch_function_enabled()
+        and torch.backends.mha.get_fastpath_enabled()
+        and not torch.is_autocast_enabled()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        and all(isinstance(mode, recorder) for mode in _get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+        and all(type(tensor) in (Tensor, nn.Parameter) for tensor in tensors)
+        and not any(inner.training for inner in module.modules())
+        and not (
+            torch.is_grad_enabled()
+            and any(tensor.requires_grad for tensor in [*tensors, *module.parameters()])
+        )
+    )
+
+
+def _without_nested(
+    module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same arguments with nested tensors padded and the padding masked.
+
+    Only the fused path takes nested tensors, so a watched module cannot.
+    """
+    bound = inspect.signature(type(module).forward).bind(module, *args, **kwargs)
+    nested = {
+        name: value
+        for name, value in bound.arguments.items()
+        if isinstance(value, Tensor) and value.is_nested
+    }
+    if not nested:
+        return args, kwargs
+    first = next(iter(nested.values()))
+    padded = first.to_padded_tensor(0.0)
+    lengths = torch.tensor([sample.shape[0] for sample in first.unbind()], device=first.device)
+    bound.arguments.update(dict.fromkeys(nested, padded))  # query is key is value on this path
+    is_attention = isinstance(module, nn.MultiheadAttention)
+    mask_name = "key_padding_mask" if is_attention else "src_key_padding_mask"
+    positions = torch.arange(padded.shape[1], device=first.device)
+    bound.arguments[mask_name] = positions >= lengths[:, None]
+    return bound.args[1:], bound.kwargs

@@ -1,0 +1,91 @@
+"""The weights of one attention call, chosen and pooled, as plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_lab.recording.caller import Caller
+from mha_lab.recording.calls import SCORES_OF, as_heads
+from mha_lab.recording.choice import Choice
+from mha_lab.recording.transforms import is_transformed, outside_transforms
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What is known of one call.
+
+    Attributes:
+        weights: The chosen weights (N, H, L, S).
+        size: (L, S) of the call, before pooling.
+        samples: Which samples of the batch they are.
+        heads: Which heads they are; None when averaged.
+        is_causal: Whether no query sees a later key.
+    """
+
+    weights: Float[Tensor, "N H L S"]
+    size: tuple[int, int]
+    samples: tuple[int, ...]
+    heads: tuple[int, ...] | None
+    is_causal: bool
+
+
+def weigh(
+    func: Callable[..., Any] | None,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    caller: Caller,
+    choice: Choice,
+) -> Weighed:
+    """Compute the weights of one attention call.
+
+    Args:
+        func: The function that was called; None where its weights are known.
+        args: What it was called with; the weights themselves where func is None.
+        kwargs: The same, by name.
+        caller: The module that called it.
+        choice: What of it is wanted.
+
+    Raises:
+        ValueError: If the call lacks a chosen sample or head.
+    """
+    is_causal = False
+    within_transform = any(isinstance(arg, Tensor) and is_transformed(arg) for arg in args)
+    part = choice.of_all() if within_transform else choice
+    if func in SCORES_OF:
+        scores = SCORES_OF[func](caller.num_heads, *args, **kwargs)
+        is_causal = scores.is_causal
+        size = tuple(scores.shape[2:])
+        with torch.autocast(scores.q.device.type, enabled=False):
+            weights, samples, heads = part.of_scores(scores, caller.name)
+    else:
+        whole = args[0] if func is None else func.attention_weights(*args, **kwargs)  # type: ignore[attr-defined]
+        whole = as_heads(whole, caller.num_heads)
+        whole = whole.to(torch.promote_types(whole.dtype, torch.float32))
+        size = tuple(whole.shape[-2:])
+        weights, samples, heads = part.of_weights(whole, caller.name)
+    if within_transform:
+        weights = outside_transforms(weights)
+        samples = choice.samples_of(weights.shape[0], caller.name)
+        weights = weights[samples]
+    return Weighed(
+        weights=weights,
+        size=(size[0], size[1]),
+        samples=tuple(samples),
+        heads=None if choice.average_heads else tuple(heads),
+        is_causal=is_causal or _sees_no_later_key(weights, size[0], size[1]),
+    )
+
+
+def _sees_no_later_key(weights: Tensor, length: int, source: int) -> bool:
+    """Whether all weights above the diagonal are 0; the last query stands at the last key."""
+    rows, columns = weights.shape[-2:]
+    if rows < 2 or weights.numel() == 0:
+        return False
+    is_pooled = (rows, columns) != (length, source)
+    return not bool(weights.triu(columns - rows + 1 + is_pooled).any())
