@@ -1,6 +1,7 @@
 """From config to objects: the one place that instantiates, checks arguments and explains faults."""
 
 import inspect
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -108,12 +109,18 @@ def build(cfg: DictConfig, key: str, **extra: Any) -> Any:
 
 
 def _locate(key: str, path: Any) -> Callable[..., Any]:
+    # Hydra's own look-up, which refuses dangerous targets: a run's config may be a stranger's.
     from hydra.utils import get_object
 
+    log = logging.getLogger("hydra.utils")
+    log.disabled = True  # it would print what is raised here in one sentence
     try:
         found = get_object(path)
     except Exception as error:
-        raise UserError(f"{key}._target_={path!r} cannot be imported: {error}") from error
+        reason = " ".join(str(error).split())
+        raise UserError(f"{key}._target_={path!r} cannot be imported: {reason}") from error
+    finally:
+        log.disabled = False
     if not callable(found):
         raise UserError(f"{key}._target_={path!r} is not a class or function")
     return found  # type: ignore[no-any-return]

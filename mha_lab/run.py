@@ -138,11 +138,15 @@ def _fit(trainer: pl.Trainer, parts: Parts, folder: Path, *, resume: bool) -> bo
     ckpt_path = str(run_folder.checkpoint_file(folder, "last")) if resume else None
     try:
         trainer.fit(parts.module, datamodule=parts.data, ckpt_path=ckpt_path, weights_only=True)
+        last = _last_checkpoint(folder)
     except SystemExit:  # Lightning leaves this way after Ctrl-C
         signal.signal(signal.SIGINT, handler)
         return True
     except MisconfigurationException as error:
         raise UserError(f"trainer: {config.first_line(error)}") from error
+    if last["global_step"] < trainer.global_step:
+        # The steps after the last validation must not be lost to a later resume.
+        trainer.save_checkpoint(folder / "checkpoints" / "last.ckpt")
     return False
 
 

@@ -55,7 +55,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
     _outcome.clear()
-    RunGuard.sweep_folder = None
+    RunGuard.sweep_folder, RunGuard.refusal = None, None
     words = sys.argv
     sys.argv = [words[0], *arguments]
     try:
@@ -64,6 +64,10 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
         )()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error, arguments)) from error
+    except SystemExit:
+        if RunGuard.refusal is not None:
+            raise RunGuard.refusal from None
+        raise
     finally:
         sys.argv = words
     if RunGuard.sweep_folder is not None:

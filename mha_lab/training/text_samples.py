@@ -37,9 +37,8 @@ class TextSamples(pl.Callback):
         """Predict the first examples of the first batch and write them as a Markdown table."""
         if batch_idx or trainer.sanity_checking or trainer.global_rank:
             return
-        writers = [
-            logger.experiment for logger in trainer.loggers if hasattr(logger.experiment, "add_text")
-        ]
+        experiments = [getattr(logger, "experiment", None) for logger in trainer.loggers]
+        writers = [experiment for experiment in experiments if hasattr(experiment, "add_text")]
         if not writers or not isinstance(pl_module, SequenceModule):
             return
         table = self._table(pl_module, Batch(*(part[: self.samples] for part in batch)))
