@@ -1,0 +1,203 @@
+"""Multi-head attention [1]_: the twin of ``torch.nn.MultiheadAttention``, right in every mode.
+
+.. [1] Vaswani et al., "Attention Is All You Need", 2017. https://arxiv.org/abs/1706.03762
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mha_lab.attention.checks import check_inputs, check_sizes
+from mha_lab.attention.functional import attention_scores, attention_weights
+from mha_lab.attention.masks import Sizes, check_masks, merge_masks
+from mha_lab.attention.projection import (
+    Heads,
+    add_keys,
+    join_heads,
+    project_apart,
+    project_packed,
+)
+
+
+class MultiheadAttention(nn.Module):
+    """Attention of several heads, with the parameters and the call of ``nn.MultiheadAttention``.
+
+    Two defaults differ from torch's: ``batch_first`` is True, and weights come one map a head.
+
+    Args:
+        embed_dim: Width E of query and output; divisible by ``num_heads``.
+        num_heads: Number of heads H; each is E / H wide.
+        dropout: Probability of dropping an attention weight in training.
+        bias: Whether the four projections have biases.
+        add_bias_kv: Whether to append a learned key and value to the sequences.
+        add_zero_attn: Whether to append a key and value of zeros to the sequences.
+        kdim: Width of the keys; None means E.
+        vdim: Width of the values; None means E.
+        batch_first: Whether inputs and output are (N, L, E), else (L, N, E).
+        device: Where the parameters lie.
+        dtype: Of the parameters.
+        average_attn_weights: Whether returned weights are the mean over the heads, where the call
+            does not say.
+
+    Raises:
+        TypeError: A size is no whole number.
+        ValueError: A size is below 1, E is not divisible by H, or dropout is outside [0, 1].
+    """
+
+    in_proj_weight: nn.Parameter | None
+    q_proj_weight: nn.Parameter | None
+    k_proj_weight: nn.Parameter | None
+    v_proj_weight: nn.Parameter | None
+    in_proj_bias: nn.Parameter | None
+    bias_k: nn.Parameter | None
+    bias_v: nn.Parameter | None
+
+    _qkv_same_embed_dim = False
+    """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = True,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        average_attn_weights: bool = False,
+    ) -> None:
+        kdim = embed_dim if kdim is None else kdim
+        vdim = embed_dim if vdim is None else vdim
+        check_sizes(embed_dim, num_heads, dropout, kdim, vdim)
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.head_dim = embed_dim // num_heads
+        self.kdim = kdim
+        self.vdim = vdim
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.add_zero_attn = add_zero_attn
+        self.average_attn_weights = average_attn_weights
+
+        def parameter(*shape: int, exists: bool = True) -> nn.Parameter | None:
+            return nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if exists else None
+
+        is_packed = kdim == vdim == embed_dim
+        self.in_proj_weight = parameter(3 * embed_dim, embed_dim, exists=is_packed)
+        self.q_proj_weight = parameter(embed_dim, embed_dim, exists=not is_packed)
+        self.k_proj_weight = parameter(embed_dim, kdim, exists=not is_packed)
+        self.v_proj_weight = parameter(embed_dim, vdim, exists=not is_packed)
+        self.in_proj_bias = parameter(3 * embed_dim, exists=bias)
+        self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.bias_k = parameter(1, 1, embed_dim, exists=add_bias_kv)
+        self.bias_v = parameter(1, 1, embed_dim, exists=add_bias_kv)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters as torch does: the same values from the same random state."""
+        for weight in (
+            self.in_proj_weight,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+        ):
+            if weight is not None:
+                nn.init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            nn.init.zeros_(self.in_proj_bias)
+            nn.init.zeros_(self.out_proj.bias)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                nn.init.xavier_normal_(bias)
+
+    def forward(
+        self,
+        query: Float[Tensor, "*N L E"],
+        key: Float[Tensor, "*N S K"],
+        value: Float[Tensor, "*N S V"],
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool | None = None,
+        is_causal: bool = False,
+    ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
+        """Attend.
+
+        Shapes are those of ``batch_first=True``; else the first two axes change places in query,
+        key, value and output. Without a batch, leave N out everywhere.
+
+        Args:
+            query: (N, L, E).
+            key: (N, S, kdim).
+            value: (N, S, vdim).
+            key_padding_mask: (N, S), bool (True = blocked) or float (added to the scores).
+            need_weights: Whether to return the weights. The output is the same.
+            attn_mask: (L, S), (N·H, L, S), (N, H, L, S) or what broadcasts to the latter; bool
+                (True = blocked) or float (added to the scores).
+            average_attn_weights: Whether weights are the mean over the heads; None means what the
+                constructor was told.
+            is_causal: Whether query i sees keys 0..i only; needs no mask, and beside one both
+                apply.
+
+        Returns:
+            The output (N, L, E), and the weights before dropout: (N, H, L, S), averaged (N, L, S),
+            None if not needed. Learned or zero keys add to S. Where every key of a query is
+            blocked, its weights are 0 and its output is ``out_proj.bias``.
+
+        Raises:
+            TypeError: An argument is of a wrong type or dtype.
+            ValueError: An argument's shape does not fit the module or the other arguments.
+        """
+        weight = self.q_proj_weight if self.in_proj_weight is None else self.in_proj_weight
+        assert weight is not None
+        check_inputs(
+            query,
+            key,
+            value,
+            widths=(self.embed_dim, self.kdim, self.vdim),
+            batch_first=self.batch_first,
+            like=weight,
+        )
+        q, k, v = self._project(query, key, value)
+        N, H, L, _ = q.shape
+        sizes = Sizes(N, H, L, k.shape[2])
+        check_masks(attn_mask, key_padding_mask, query, sizes)
+        k = add_keys(k, self.bias_k, self.add_zero_attn)
+        v = add_keys(v, self.bias_v, self.add_zero_attn)
+        mask, is_causal = merge_masks(
+            attn_mask,
+            key_padding_mask,
+            is_causal=is_causal,
+            sizes=sizes,
+            like=q,
+            extra_keys=k.shape[2] - sizes.S,
+        )
+        dropout_p = self.dropout if self.training else 0.0
+        attended = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+        output = self.out_proj(join_heads(attended, self.batch_first))
+        weights = None
+        if need_weights:
+            if average_attn_weights is None:
+                average_attn_weights = self.average_attn_weights
+            weights = attention_weights(attention_scores(q, k, mask, is_causal)).to(q.dtype)
+            weights = weights.mean(1) if average_attn_weights else weights
+        if query.ndim == 2:
+            output = output.squeeze(0 if self.batch_first else 1)
+            weights = None if weights is None else weights.squeeze(0)
+        return output, weights
+
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Heads, Heads, Heads]:
+        layout = {"num_heads": self.num_heads, "batch_first": self.batch_first}
+        if self.in_proj_weight is not None:
+            return project_packed(
+                query, key, value, self.in_proj_weight, self.in_proj_bias, **layout
+            )
+        weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        return project_apart(query, key, value, weights, self.in_proj_bias, **layout)
