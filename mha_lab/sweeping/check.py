@@ -1,0 +1,70 @@
+"""What can be known to be wrong with a sweep before its first trial."""
+
+from omegaconf import DictConfig, OmegaConf
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+from mha_lab import config
+from mha_lab.errors import UserError, nearest
+from mha_lab.sweeping.plan import Plan
+from mha_lab.sweeping.settings import TO_SOLVE
+from mha_lab.sweeping.space import Parameter, Space, grid_size, override
+
+DEFAULT_TRIALS = 30
+
+
+def check(plan: Plan, space: Space) -> int:
+    """Compare a plan with the config tree.
+
+    Returns:
+        How many trials it has.
+
+    Raises:
+        UserError: a key or option that does not exist, values of another type than the key's, a
+            grid without end, an objective that the runs would not have, runs of many processes.
+    """
+    base = config.compose(plan.overrides, run_dir="RUN")
+    for parameter in space.values():
+        _check_parameter(parameter, base)
+    config.compose(
+        [*plan.overrides, *(override(key, p.first) for key, p in space.items())], run_dir="RUN"
+    )
+    _check_objectives(plan, base)
+    if "ddp" in str(base.trainer.strategy) or base.trainer.devices not in (1, "1", "auto"):
+        raise UserError(
+            "a sweep runs each trial in one process (trainer.devices=1): use several with "
+            "sweep.n_jobs, or start the same command on each machine or GPU"
+        )
+    if plan.settings.sampler == "grid":
+        size = grid_size(space)
+        return min(size, plan.settings.n_trials or size)
+    return plan.settings.n_trials or DEFAULT_TRIALS
+
+
+def _check_parameter(parameter: Parameter, base: DictConfig) -> None:
+    key, distribution = parameter.key.lstrip("+"), parameter.distribution
+    if key in config.groups() and isinstance(distribution, CategoricalDistribution):
+        known = config.options(key)
+        for choice in distribution.choices:
+            if choice not in known:
+                raise UserError(
+                    f"{parameter.key}={choice} is not an option{nearest(str(choice), known)} "
+                    f"(there are: {', '.join(known)})"
+                )
+        return
+    default = OmegaConf.select(base, key, throw_on_missing=False)
+    is_whole = isinstance(default, int) and not isinstance(default, bool)
+    if is_whole and isinstance(distribution, FloatDistribution):
+        raise UserError(
+            f"{key} is a whole number, and {parameter.text} is not: write int({parameter.text})"
+        )
+
+
+def _check_objectives(plan: Plan, base: DictConfig) -> None:
+    if base.callbacks.get("stop_when_solved") is not None:
+        return
+    for name in plan.settings.objectives:
+        if name in TO_SOLVE:
+            raise UserError(
+                f"sweep.objectives={name} needs runs that stop when solved, as "
+                "+experiment=copy and +experiment=sort do (callbacks.stop_when_solved)"
+            )

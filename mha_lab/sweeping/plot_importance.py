@@ -1,0 +1,50 @@
+"""How much each value of the space matters to each objective.
+
+PED-ANOVA: Watanabe, Bansal & Hutter 2023, "PED-ANOVA: Efficiently Quantifying Hyperparameter
+Importance in Arbitrary Subspaces".
+"""
+
+import math
+
+import optuna
+from matplotlib.figure import Figure
+
+from mha_lab.sweeping.plan import Plan
+from mha_lab.sweeping.plot_parts import new_figure
+from mha_lab.sweeping.space import Space
+
+FEWEST_TRIALS = 4
+
+
+def importances(study: optuna.Study, index: int) -> dict[str, float]:
+    """The share of each key in the variation of an objective; empty where it cannot be told.
+
+    Args:
+        study: the study.
+        index: which objective.
+    """
+    complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+    values = {trial.values[index] for trial in complete if math.isfinite(trial.values[index])}
+    if len(values) < FEWEST_TRIALS:
+        return {}
+    found = optuna.importance.get_param_importances(study, target=lambda trial: trial.values[index])
+    return dict(found)
+
+
+def draw_importance(plan: Plan, space: Space, study: optuna.Study) -> Figure:
+    """Draw a bar a key, a panel an objective."""
+    names = plan.settings.objectives
+    figure = new_figure(1.5 + 4.5 * len(names), 1.6 + 0.45 * len(space))
+    for index, (name, axes) in enumerate(
+        zip(names, figure.subplots(1, len(names), squeeze=False)[0], strict=True)
+    ):
+        shares = importances(study, index)
+        keys = sorted(space, key=lambda key: shares.get(key, 0.0))
+        bars = axes.barh(keys, [shares.get(key, 0.0) for key in keys], color="#3b6ea8")
+        axes.bar_label(bars, fmt="%.2f", padding=3)
+        axes.set(title=f"importance for {name}", xlim=(0, 1.12))
+        axes.spines[["top", "right"]].set_visible(False)
+        if not shares:
+            axes.text(0.5, 0.5, "too few different results to tell", ha="center",
+                      va="center", transform=axes.transAxes)  # fmt: skip
+    return figure

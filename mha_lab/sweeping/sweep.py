@@ -1,0 +1,99 @@
+"""A sweep from plan to answer."""
+
+import warnings
+
+import optuna
+from rich.console import Console
+
+from mha_lab.config import first_line
+from mha_lab.errors import UserError
+from mha_lab.sweeping import hparams
+from mha_lab.sweeping.check import check
+from mha_lab.sweeping.display import Display
+from mha_lab.sweeping.plan import Plan
+from mha_lab.sweeping.processes import more_processes
+from mha_lab.sweeping.recipe import write_recipe
+from mha_lab.sweeping.results import Result, number, rank, show, write_csv
+from mha_lab.sweeping.run_trial import Train
+from mha_lab.sweeping.slots import REASON, Slots
+from mha_lab.sweeping.space import Space, override, read_space
+from mha_lab.sweeping.storage import FAULTS
+from mha_lab.sweeping.study import open_folder
+from mha_lab.sweeping.worker import join, work
+
+
+def sweep(plan: Plan, *, train: Train | None = None) -> int:
+    """Run a sweep to its end, or join it, and write what it found.
+
+    Args:
+        plan: the sweep.
+        train: a stand-in for ``mha_lab.run.train``.
+
+    Returns:
+        The exit code: 0, or 1 where no trial was completed.
+
+    Raises:
+        UserError: the plan contradicts itself, the config tree, or a study that exists.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    space = read_space(plan.space)
+    size = check(plan, space)
+    console = Console()
+    try:
+        open_folder(plan)
+        slots = join(plan, size)
+        hparams.write_experiment(plan, space)
+        with more_processes(plan, size), Display(plan, slots, console):
+            work(plan, space, slots, train=train)
+        return conclude(plan, space, slots, console)
+    except KeyboardInterrupt:
+        console.print("\ninterrupted; the same command goes on with it", highlight=False)
+        raise
+    except FAULTS as error:
+        raise UserError(
+            f"the storage of the sweep cannot be reached any more ({first_line(error)}); "
+            "the same command goes on with it"
+        ) from error
+
+
+def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
+    """Write table, best config and pictures; say where they are."""
+    results = rank(plan, slots.trials())
+    write_csv(plan, results)
+    show(plan, results, console)
+    if not results[0].objectives:
+        reasons = [result.attribute(REASON) for result in results]
+        console.print(f"no trial was completed; the first one: {reasons[0]}", highlight=False)
+        print(plan.folder)
+        return 1
+    _draw(plan, space, slots.study, results)
+    print("\n" + "\n".join(_closing_lines(plan, results[0])))
+    print(plan.folder)
+    return 0
+
+
+def _draw(plan: Plan, space: Space, study: optuna.Study, results: list[Result]) -> None:
+    # Imported here: a worker that only joins has no use for matplotlib until the end.
+    from mha_lab.sweeping.plot_curves import draw_curves
+    from mha_lab.sweeping.plot_importance import draw_importance
+    from mha_lab.sweeping.plot_parallel import draw_parallel
+    from mha_lab.sweeping.plot_parts import save
+
+    save(draw_parallel(plan, space, results), plan.folder / "parallel_coordinates.png")
+    save(draw_importance(plan, space, study), plan.folder / "parameter_importance.png")
+    save(draw_curves(plan, results), plan.folder / "learning_curves.png")
+
+
+def _closing_lines(plan: Plan, best: Result) -> list[str]:
+    params = [override(key, value) for key, value in best.trial.params.items()]
+    found = ", ".join(f"{name} {number(value)}" for name, value in best.objectives.items())
+    title = f"trial {best.trial.number} of sweep {plan.name}: {found}"
+    command = write_recipe(plan.folder, [*plan.overrides, *params], title)
+    lines = [
+        ("best", f"{title} ({' '.join(params)})"),
+        ("train it", command),
+        ("dashboard", f"python -m mha_lab dashboard logdir={plan.folder}"),
+        ("sweep folder", ""),
+    ]
+    return [f"{name:<14} {text}".rstrip() for name, text in lines]
