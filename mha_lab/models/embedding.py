@@ -1,6 +1,5 @@
 """From token ids to vectors that know their place."""
 
-
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
