@@ -114,8 +114,13 @@ def build_loggers(cfg: DictConfig, resumed_at: int | None = None) -> list[Logger
 
 
 def build_callbacks(cfg: DictConfig) -> list[pl.Callback]:
-    """The callbacks chosen."""
-    return [build(cfg, f"callbacks.{name}") for name, node in cfg.callbacks.items() if node]
+    """The callbacks chosen; without a progress bar where the trainer has it off."""
+    hidden = set() if cfg.trainer.enable_progress_bar else {"progress_bar"}
+    return [
+        build(cfg, f"callbacks.{name}")
+        for name, node in cfg.callbacks.items()
+        if node and name not in hidden
+    ]
 
 
 def _check_limits(cfg: DictConfig) -> None:

@@ -45,6 +45,10 @@ class MetricsFile(Logger):
         return ""
 
     @property
+    def experiment(self) -> None:
+        """Callbacks look here for a writer of pictures or text; a table has none."""
+
+    @property
     def save_dir(self) -> str:
         """Where callbacks may keep their files."""
         return str(self._folder)

@@ -1,0 +1,230 @@
+"""Training runs: what they leave behind, and that resuming is exact."""
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import TINY
+
+from mha_lab import config
+from mha_lab.run import train
+
+Lab = Callable[..., tuple[int, str, str]]
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_run_leaves_its_files(trained: Path):
+    summary = json.loads((trained / "summary.json").read_text())
+    assert summary["task"] == "copy"
+    assert summary["attention"] == "custom"
+    assert summary["model"] == "encoder_decoder"
+    assert summary["steps"] == 10
+    assert summary["status"] == "finished"
+    for key in ("position", "seed", "wall_seconds", "parameters", "test/loss",
+                "test/token_accuracy", "test/sequence_accuracy"):  # fmt: skip
+        assert key in summary
+    assert (trained / "vocabulary.json").is_file()
+    assert (trained / "checkpoints" / "best.ckpt").is_file()
+    assert list(trained.glob("events.out.tfevents.*"))
+
+
+def test_metrics_csv_has_every_metric(trained: Path):
+    metrics = rows(trained / "metrics.csv")
+    filled = {key for row in metrics for key, value in row.items() if value}
+    assert {
+        "step", "epoch", "train/loss", "train/learning_rate", "train/gradient_norm",
+        "train/sequences_per_second", "val/loss", "val/token_accuracy", "val/sequence_accuracy",
+        "test/loss", "test/sequence_accuracy",
+    } <= filled  # fmt: skip
+    assert len({row["step"] for row in metrics}) == len(metrics)
+
+
+def test_accuracy_by_length_counts_the_whole_test_set(trained: Path):
+    by_length = rows(trained / "accuracy_by_length.csv")
+    assert sum(int(row["sequences"]) for row in by_length) == 29
+    assert all(1 <= int(row["length"]) <= 10 for row in by_length)
+
+
+def test_the_last_line_is_the_folder(lab: Lab, tmp_path: Path):
+    code, out, _ = lab(
+        "train", "task=sort", *TINY, "trainer.max_steps=5", f"hydra.run.dir={tmp_path / 'r'}"
+    )
+    assert code == 0
+    assert out.strip().splitlines()[-1] == str(tmp_path / "r")
+    assert "python -m mha_lab dashboard" in out
+
+
+@pytest.mark.parametrize("experiment", sorted(config.options("experiment")))
+def test_every_experiment_runs_two_steps(experiment: str, tmp_path: Path):
+    overrides = [f"+experiment={experiment}", "trainer.max_steps=2", "data.batch_size=7",
+                 "data.validation_size=11", "data.test_size=13",
+                 "trainer.enable_progress_bar=false"]  # fmt: skip
+    summary = train(config.compose(overrides, run_dir=tmp_path))
+    assert summary["steps"] == 2
+    assert summary["experiment"] == experiment
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "attention=builtin", "attention=masked_decoder", "model=encoder", "model=decoder",
+        "position=none", "position=sinusoidal", "logger=csv", "optimizer.decay=cosine",
+        "trainer.accumulate_grad_batches=2", "data.train_size=17", "model.norm=post",
+        "trainer.precision=bf16-mixed",
+    ],
+)  # fmt: skip
+def test_every_choice_trains(choice: str, tmp_path: Path):
+    summary = train(config.compose([*TINY, choice, "trainer.max_steps=2"], run_dir=tmp_path))
+    assert summary["status"] == "finished"
+    assert 0 < summary["test/loss"] < 10
+
+
+def test_the_recurrent_baseline_has_no_attention(tmp_path: Path):
+    small = [word for word in TINY if "num_heads" not in word]
+    cfg = config.compose([*small, "model=recurrent", "trainer.max_steps=2"], run_dir=tmp_path)
+    assert train(cfg)["attention"] == "none"
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path: Path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 5)):
+        overrides = [*TINY, "trainer.max_steps=5", f"seed={seed}", "model.dropout=0.1"]
+        train(config.compose(overrides, run_dir=tmp_path / name))
+    a, b, c = (weights(tmp_path / name) for name in "abc")
+    assert all(torch.equal(a[key], b[key]) for key in a)
+    assert not all(torch.equal(a[key], c[key]) for key in a)
+
+
+@pytest.mark.parametrize("stopped_at", [5, 8])  # at a validation, and between two
+def test_resuming_is_exact(stopped_at: int, lab: Lab, tmp_path: Path):
+    overrides = [*TINY, "model.dropout=0.2", "optimizer.weight_decay=0.1"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(config.compose([*overrides, "trainer.max_steps=13"], run_dir=whole))
+    train(config.compose([*overrides, f"trainer.max_steps={stopped_at}"], run_dir=parts))
+    code, _, err = lab("train", f"resume={parts}", "trainer.max_steps=13")
+    assert code == 0, err
+    expected, found = weights(whole), weights(parts)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    losses = [[row["train/loss"] for row in rows(run / "metrics.csv")] for run in (whole, parts)]
+    assert losses[0] == losses[1]
+
+
+def test_resuming_with_a_finite_set_and_accumulation_is_exact(lab: Lab, tmp_path: Path):
+    overrides = [*TINY, "data.train_size=17", "trainer.accumulate_grad_batches=2"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(config.compose([*overrides, "trainer.max_steps=10"], run_dir=whole))
+    train(config.compose([*overrides, "trainer.max_steps=5"], run_dir=parts))
+    assert lab("train", f"resume={parts}", "trainer.max_steps=10")[0] == 0
+    expected, found = weights(whole), weights(parts)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_a_solved_run_stays_solved(lab: Lab, tmp_path: Path):
+    run = tmp_path / "run"
+    solved = "callbacks.stop_when_solved.threshold=0.001"
+    words = ["+experiment=copy", *TINY, "data.validation_size=1000", "trainer.max_steps=400"]
+    summary = train(config.compose([*words, solved], run_dir=run))
+    assert summary["status"] == "solved"
+    before = weights(run)
+    code, out, _ = lab("train", f"resume={run}")
+    assert code == 0
+    assert f"{summary['steps']} (solved)" in out
+    assert all(torch.equal(before[key], value) for key, value in weights(run).items())
+
+
+def test_a_used_folder_is_refused_and_left_alone(lab: Lab, trained: Path):
+    before = {file: file.stat().st_mtime_ns for file in trained.rglob("*") if file.is_file()}
+    code, _, err = lab("train", f"hydra.run.dir={trained}", *TINY)
+    assert code == 2
+    assert "already holds a run" in err
+    assert before == {file: file.stat().st_mtime_ns for file in trained.rglob("*") if file.is_file()}
+
+
+def test_a_multirun_ends_with_its_table(lab: Lab, tmp_path: Path):
+    code, out, err = lab(
+        "train", "-m", *TINY, "trainer.max_steps=5", "attention=builtin,custom",
+        "model.num_heads=2,3", f"hydra.sweep.dir={tmp_path}",
+    )  # fmt: skip
+    assert code == 2  # three heads do not divide a width of 16; the other two runs went on
+    assert "model.num_heads=3" in err
+    table = rows(tmp_path / "summary.csv")
+    assert [row["status"] for row in table] == ["finished", "failed", "finished", "failed"]
+    assert [row["attention"] for row in table] == ["builtin", "builtin", "custom", "custom"]
+    assert "divisible" in table[1]["reason"]
+    assert out.strip().splitlines()[-1] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["attention=cutsom"], "custom"),
+        (["model.embed_dmi=8"], "model.embed_dim"),
+        (["+model.foo=3"], "model.foo"),
+        (["model.num_heads=3"], "divisible"),
+        (["model.embed_dim=abc"], "model.embed_dim must be int"),
+        (["model.embed_dim=0"], "embed_dim"),
+        (["model.dropout=1.5"], "dropout"),
+        (["trainer=gpu"], "GPU"),
+        (["trainer.max_steps=0"], "trainer.max_steps"),
+        (["trainer.precision=33"], "precision"),
+        (["position=learned", "position.max_length=5"], "max_length"),
+        (["task.min_length=9", "task.max_length=3"], "min_length"),
+        (["seed=-1"], "seed"),
+        (["seed=1.5"], "seed"),
+        (["data.batch_size=0"], "batch_size"),
+        (["optimizer.lr=-1"], "optimizer.lr"),
+        (["task=files", "task.train=/nowhere/a.jsonl", "task.validation=/nowhere/a.jsonl",
+          "task.test=/nowhere/a.jsonl"], "/nowhere/a.jsonl"),
+        (["task=files"], "task.train"),
+        (["resume=/nowhere"], "/nowhere"),
+        (["logger._target_=os.system"], "logger"),
+        (["callbacks.stop_when_solved={_target_:nowhere.X}"], "nowhere"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    words: list[str], said: str, lab: Lab, tmp_path: Path
+):
+    if words == ["trainer=gpu"] and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    where = [] if words[0].startswith("resume") else [f"hydra.run.dir={tmp_path / 'r'}"]
+    code, _, err = lab("train", *words, *where)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "r" / "config.yaml").exists()
+
+
+def test_a_corrupt_checkpoint_is_one_sentence(lab: Lab, trained: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    last = run / "checkpoints" / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:1000])
+    code, _, err = lab("train", f"resume={run}", "trainer.max_steps=20")
+    assert code == 2
+    assert "corrupt" in err
+    last.unlink()
+    code, _, err = lab("train", f"resume={run}", "trainer.max_steps=20")
+    assert code == 2
+    assert "no checkpoint" in err
+
+
+def test_a_diverged_run_says_so(lab: Lab, tmp_path: Path):
+    code, _, err = lab(
+        "train", *TINY, "optimizer.lr=1e30", "optimizer.warmup_steps=0", "trainer.max_steps=50",
+        "trainer.gradient_clip_val=null", f"hydra.run.dir={tmp_path / 'r'}",
+    )  # fmt: skip
+    assert code == 1
+    assert "diverged" in err
+    assert "Traceback" not in err
