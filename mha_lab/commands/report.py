@@ -1,0 +1,151 @@
+"""Compare runs: mean ± standard deviation over seeds, curves, maps, what differs, what is missing.
+
+Usage:
+  python -m mha_lab report outputs/multirun/NAME                   compared by what differs
+  python -m mha_lab report outputs/copy 'outputs/sort/2026-*' by=attention,position
+  python -m mha_lab report outputs table=markdown                  only the main table, to copy
+
+Paths are run folders, folders that hold runs anywhere below, or globs. Settings:
+  by=KEY[,KEY...]   what makes the groups: choices (attention, model, position, task, experiment)
+                    or dotted config keys (optimizer.lr); by default what differs between the runs
+  metric=NAME       the number of summary.json compared first (test/sequence_accuracy)
+  out=FOLDER        where the report goes (REPORT below the folder of the runs); a former report is
+                    replaced, anything else never
+  name=TITLE        the report's title
+  table=markdown    print the main table alone as Markdown, and write nothing unless out= is given
+
+Writes index.html (one page that needs nothing else), report.md, figures (PNG), report.csv (a row a
+group), runs.csv (a row a run) and accuracy_by_length.csv.
+"""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mha_lab.commands.arguments import split
+from mha_lab.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from mha_lab.reporting.comparison import Comparison
+    from mha_lab.reporting.document import Document, Table
+    from mha_lab.reporting.finding import Found
+
+_SETTINGS = ("by", "metric", "out", "name", "table")
+DEFAULT_METRIC = "test/sequence_accuracy"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the runs, compare them, write and print the report."""
+    from mha_lab.reporting.finding import find_runs
+    from mha_lab.reporting.writing import check_out
+
+    settings, paths = split(arguments, _SETTINGS)
+    _check(settings, paths)
+    found = find_runs(paths)
+    wants_files = "table" not in settings or "out" in settings
+    out = Path(settings["out"]) if "out" in settings else found.common / "report"
+    if wants_files:
+        check_out(out)
+    comparison = _compare(found, settings)
+    if "table" in settings:
+        from mha_lab.reporting.markdown import markdown_table
+        from mha_lab.reporting.sections import main_table
+
+        print(markdown_table(main_table(comparison)))
+    if wants_files:
+        document = _write(comparison, settings, arguments, out)
+        if "table" not in settings:
+            _show(document, comparison, out)
+    for line in _remarks(comparison, found):
+        print(line, file=sys.stderr)
+    return 0
+
+
+def _check(settings: dict[str, str], paths: list[str]) -> None:
+    for word in paths:
+        key, is_pair, _ = word.partition("=")
+        if word.startswith("-") or (is_pair and "/" not in key and not Path(word).exists()):
+            raise UserError(
+                f"unknown argument {word!r}{nearest(key, _SETTINGS)} (there are: "
+                f"{', '.join(f'{name}=' for name in _SETTINGS)}, and paths of runs)"
+            )
+    if not paths:
+        raise UserError("report needs the runs' folders: report outputs/... by=attention,position")
+    if settings.get("table", "markdown") != "markdown":
+        raise UserError(
+            f"table={settings['table']} is not a form of table; there is table=markdown"
+        )
+
+
+def _compare(found: "Found", settings: dict[str, str]) -> "Comparison":
+    from mha_lab.reporting.comparison import Comparison
+    from mha_lab.reporting.grouping import check_by, default_by
+    from mha_lab.reporting.measures import check_metric
+    from mha_lab.reporting.reading import UNREADABLE, read_runs
+
+    runs = read_runs(found.folders)
+    if all(run.status == UNREADABLE for run in runs):
+        many = f"none of the {len(runs)} runs can be read; the first, " if len(runs) > 1 else ""
+        raise UserError(f"{many}{str(runs[0].folder)!r} cannot be read: {runs[0].reason}")
+    by = tuple(key.strip() for key in settings["by"].split(",")) if "by" in settings else ()
+    check_by(by, runs)
+    metric = settings.get("metric", DEFAULT_METRIC)
+    check_metric(metric, runs)
+    return Comparison(runs, by or default_by(runs), metric, found.common)
+
+
+def _write(
+    comparison: "Comparison", settings: dict[str, str], arguments: Sequence[str], out: Path
+) -> "Document":
+    from mha_lab.reporting import tables
+    from mha_lab.reporting.contents import compose_document
+    from mha_lab.reporting.markdown import to_markdown
+    from mha_lab.reporting.page import to_page
+    from mha_lab.reporting.writing import to_csv, write_report
+
+    command = f"python -m mha_lab report {shlex.join(arguments)}"
+    document = compose_document(comparison, title=settings.get("name", ""), command=command)
+    files = {
+        "index.html": to_page(document).encode(),
+        "report.md": to_markdown(document).encode(),
+        "report.csv": to_csv(tables.group_rows(comparison)),
+        "runs.csv": to_csv(tables.run_rows(comparison)),
+        "accuracy_by_length.csv": to_csv(tables.length_rows(comparison)),
+        **{f"{picture.name}.png": picture.png for picture in document.pictures()},
+    }
+    write_report(out, files, command)
+    return document
+
+
+def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from mha_lab.reporting.sections import main_table
+
+    table: Table = main_table(comparison)
+    shown = RichTable(title=Text(document.title), title_justify="left", box=box.SIMPLE_HEAD)
+    for i, column in enumerate(table.columns):
+        is_number = i >= len(table.columns) - table.numeric
+        shown.add_column(Text(column), justify="right" if is_number else "left")
+    for row in table.rows:
+        shown.add_row(*map(Text, row))
+    console = Console()
+    # In a file or a pipe no line is too long.
+    console.print(shown, width=None if console.is_terminal else 200)
+    for name in ("index.html", "report.md", "report.csv", "runs.csv"):
+        print(out / name)
+
+
+def _remarks(comparison: "Comparison", found: "Found") -> list[str]:
+    """What a reader of the table alone must know."""
+    from mha_lab.reporting.contents import warnings
+
+    remarks = [text.replace("`", "") for text in warnings(comparison)]
+    if found.ignored:
+        remarks.append(f"not a run, and none below: {', '.join(found.ignored)}")
+    return [f"mha_lab: {remark}" for remark in remarks]

@@ -1,0 +1,49 @@
+"""Runs and how they are compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from mha_lab.reporting.grouping import Group, group_runs
+from mha_lab.reporting.measures import Measure, of_summary
+from mha_lab.reporting.reading import Run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A set of runs, the keys and the metric.
+
+    Attributes:
+        runs: all of them.
+        by: the keys that make the groups.
+        metric: the number of ``summary.json`` that is compared first.
+        common: the folder that all runs lie in; they are named relative to it.
+    """
+
+    runs: Sequence[Run]
+    by: tuple[str, ...]
+    metric: str
+    common: Path
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The runs by group."""
+        return group_runs(self.runs, self.by)
+
+    @cached_property
+    def counted(self) -> list[Group]:
+        """The groups that have a complete run."""
+        return [group for group in self.groups if group.complete]
+
+    @property
+    def measure(self) -> Measure:
+        """The metric as a measure."""
+        return of_summary(self.metric)
+
+    def path(self, run: Run) -> str:
+        """A run's folder as the report names it."""
+        try:
+            return run.folder.resolve().relative_to(self.common).as_posix()
+        except ValueError:
+            return run.folder.as_posix()

@@ -1,0 +1,95 @@
+"""What a report says of some runs, whole: title, findings, sections, colophon."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mha_lab import __version__
+from mha_lab.reporting import drawing, sections
+from mha_lab.reporting.comparison import Comparison
+from mha_lab.reporting.differences import find_holes
+from mha_lab.reporting.document import Block, Document, Text
+from mha_lab.reporting.grouping import Group, natural_value
+from mha_lab.reporting.measures import STEPS_TO_SOLVE, Measure, write_number, write_stat
+from mha_lab.reporting.sentences import count, listed, named
+
+
+def compose_document(comparison: Comparison, *, title: str, command: str) -> Document:
+    """Write the whole report."""
+    with drawing.style():
+        whole = [
+            sections.results(comparison),
+            sections.lengths(comparison),
+            sections.curves(comparison),
+            sections.maps(comparison),
+            sections.configs(comparison),
+            sections.left_out(comparison),
+            sections.all_runs(comparison),
+        ]
+    return Document(
+        title=title or f"Comparison by {listed(comparison.by)}",
+        subtitle=_subtitle(comparison),
+        lead=_lead(comparison),
+        sections=[section for section in whole if section.blocks],
+        colophon=_colophon(comparison, command),
+    )
+
+
+def _subtitle(comparison: Comparison) -> str:
+    seeds = sorted({run.seed for run in comparison.runs if run.values}, key=natural_value)
+    return (
+        f"{count(len(comparison.runs), 'run')} in {count(len(comparison.groups), 'group')}, "
+        f"{count(len(seeds), 'seed')}"
+    )
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What a reader of the main table must know: runs not counted, means that may mislead."""
+    sentences = []
+    left_out = Counter(run.status for run in comparison.runs if not run.is_complete)
+    left_out["missing"] = sum(len(seeds) for _, seeds in find_holes(comparison.groups).seeds)
+    if left_out.total():
+        words = listed(f"{n} {status}" for status, n in sorted(left_out.items()) if n)
+        sentences.append(f"Not counted: {words} (the report says which, and why).")
+    keys = dict.fromkeys(key for group in comparison.counted for key in group.mixed)
+    if keys:
+        names = listed(f"`{key}`" for key in keys)
+        sentences.append(
+            f"Inside some groups more than the seed differs ({names}), so a mean over their runs "
+            "may mislead: add what matters to `by=`."
+        )
+    return sentences
+
+
+def _lead(comparison: Comparison) -> list[Block]:
+    best = [_best_sentence(comparison.counted, one) for one in (comparison.measure, STEPS_TO_SOLVE)]
+    findings = [Text(sentence) for sentence in best if sentence]
+    return [*findings, *(Text(sentence, "warning") for sentence in warnings(comparison))]
+
+
+def _best_sentence(groups: Sequence[Group], measure: Measure) -> str:
+    """Which group has the best mean, as it is written; ties are told as such."""
+    stats = [(group, stat) for group in groups if (stat := measure.stat(group.complete))]
+    if len(stats) < 2:
+        return ""
+    best = (min if measure.is_better_low else max)(stat.mean for _, stat in stats)
+    written = write_number(best, measure.style)
+    first = [(g, s) for g, s in stats if write_number(s.mean, measure.style) == written]
+    word = "Lowest" if measure.is_better_low else "Highest"
+    word = "Fewest" if measure.style == "count" else word
+    if len(first) > 1:
+        labels = named([f"`{group.label}`" for group, _ in first])
+        return f"{word} {measure.name}: {written}, shared by {labels}."
+    group, stat = first[0]
+    written = write_stat(stat, measure.style)
+    return f"{word} {measure.name}: `{group.label}`, {written} ({count(stat.n, 'run')})."
+
+
+def _colophon(comparison: Comparison, command: str) -> list[str]:
+    return [
+        f"Made by `{command}` with mha_lab {__version__}.",
+        "A run is complete when it was trained to its end (`solved` or `finished`) and tested; "
+        "only complete runs are counted. Solved means that the validation accuracy reached the "
+        "config's threshold, which is looked at only at validations. Seconds to solve are those "
+        "of training alone.",
+        f"Runs are named relative to `{comparison.common.name}`.",
+    ]

@@ -1,0 +1,102 @@
+"""Groups of runs that differ only by their seed: what a mean is taken over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mha_lab.errors import UserError, nearest
+from mha_lab.reporting.finding import natural_key
+from mha_lab.reporting.reading import CHOICES, Run
+
+_DEFAULT_CHOICES = ("task", "attention", "model", "position")
+_MOST_OTHER_KEYS = 2  # where more keys than these differ, it was a search and not a grid
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs with the same values of the ``by`` keys.
+
+    Attributes:
+        by: the keys.
+        key: their values, as text.
+        runs: all runs, complete or not.
+    """
+
+    by: tuple[str, ...]
+    key: tuple[str, ...]
+    runs: list[Run]
+
+    @property
+    def complete(self) -> list[Run]:
+        """The runs whose numbers count."""
+        return [run for run in self.runs if run.is_complete]
+
+    @property
+    def label(self) -> str:
+        """A short name: ``custom · learned``, ``lr 0.003``, ``no position``."""
+        return " · ".join(_word(key, value) for key, value in zip(self.by, self.key, strict=True))
+
+    @property
+    def mixed(self) -> dict[str, list[str]]:
+        """The keys other than the seed in which the complete runs differ, with their values."""
+        keys = dict.fromkeys(key for run in self.complete for key in run.values if key != "seed")
+        values = {key: {run.text(key) for run in self.complete} for key in keys}
+        return {key: sorted(v, key=natural_value) for key, v in values.items() if len(v) > 1}
+
+
+def group_runs(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
+    """Sort runs into groups; those of which no config is known belong to none."""
+    found: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        if run.values:
+            found.setdefault(tuple(run.text(key) for key in by), []).append(run)
+    keys = sorted(found, key=lambda key: [natural_value(value) for value in key])
+    return [Group(tuple(by), key, found[key]) for key in keys]
+
+
+def check_by(by: Sequence[str], runs: Sequence[Run]) -> None:
+    """Refuse a key that no run's config has.
+
+    Raises:
+        UserError: names the key, and the nearest right one.
+    """
+    known = {key for run in runs for key in run.values}
+    for key in by:
+        if key not in known:
+            same_end = [name for name in sorted(known) if name.split(".")[-1] == key]
+            hint = f"; did you mean {same_end[0]!r}?" if same_end else nearest(key, known)
+            raise UserError(
+                f"by={key}: no run's config has this key{hint} (it may be a choice, such as "
+                f"{', '.join(CHOICES)}, or a dotted key, such as optimizer.lr)"
+            )
+        if by.count(key) > 1:
+            raise UserError(f"by= names {key!r} twice")
+
+
+def default_by(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What the runs were evidently made to compare: the choices, or the few values, that differ."""
+    by: list[str] = []
+    for key in (*_DEFAULT_CHOICES, *_other_mixed(runs)):
+        if len(group_runs(runs, [*by, key])) > max(1, len(group_runs(runs, by))):
+            by.append(key)
+    return tuple(by) or ("attention",)
+
+
+def _other_mixed(runs: Sequence[Run]) -> list[str]:
+    groups = group_runs(runs, _DEFAULT_CHOICES)
+    mixed = {key for group in groups for key in group.mixed if key not in CHOICES}
+    return sorted(mixed) if len(mixed) <= _MOST_OTHER_KEYS else []
+
+
+def natural_value(value: Any) -> tuple[int, float, list[tuple[int, str]]]:
+    """A key that sorts numbers by their value, and before words."""
+    try:
+        return (0, float(value), [])
+    except (TypeError, ValueError):
+        return (1, 0.0, natural_key(str(value)))
+
+
+def _word(key: str, value: str) -> str:
+    if value == "none":
+        return f"no {key}"
+    return value if key in CHOICES else f"{key.split('.')[-1]} {value}"

@@ -1,0 +1,121 @@
+"""A report as one HTML page that needs nothing else: no script, no outside resource."""
+
+import html
+import re
+from importlib import resources
+from itertools import count
+
+from mha_lab.reporting.document import Block, Document, Figures, Picture, Table, Text
+
+_WIDE = 600  # wider pictures keep their size and are scrolled on a narrow screen
+
+
+def to_page(document: Document) -> str:
+    """The whole report as HTML."""
+    tables, figures = count(1), count(1)
+
+    def block(one: Block) -> str:
+        if isinstance(one, Table):
+            return _table(one, next(tables))
+        if isinstance(one, Figures):
+            return _figures(one, figures)
+        return _text(one)
+
+    sections = [
+        f'<section id="{section.anchor}">\n<h2>{_words(section.title)}</h2>\n'
+        + "\n".join(block(one) for one in section.blocks)
+        + "\n</section>"
+        for section in document.sections
+    ]
+    links = [
+        f'<a href="#{section.anchor}">{_words(section.title)}</a>' for section in document.sections
+    ]
+    style = resources.files("mha_lab.reporting").joinpath("style.css").read_text(encoding="utf-8")
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{html.escape(document.title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{_words(document.title)}</h1>
+<p class="subtitle">{_words(document.subtitle)}</p>
+<div class="lead">
+{chr(10).join(block(one) for one in document.lead)}
+</div>
+<nav aria-label="Contents">{"".join(links)}</nav>
+</header>
+<main>
+{chr(10).join(sections)}
+</main>
+<footer>
+{chr(10).join(f"<p>{_words(line)}</p>" for line in document.colophon)}
+</footer>
+</body>
+</html>
+"""
+
+
+def _words(text: str) -> str:
+    """Text as text, whatever is in it; words in backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _text(one: Text) -> str:
+    attribute = ' class="warning"' if one.kind == "warning" else ""
+    return f"<p{attribute}>{_words(one.text)}</p>"
+
+
+def _table(one: Table, number: int) -> str:
+    first_numeric = len(one.columns) - one.numeric
+
+    def row(cells: list[str], tag: str) -> str:
+        kinds = [' class="number"' if i >= first_numeric else "" for i in range(len(cells))]
+        return "".join(f"<{tag}{k}>{c}</{tag}>" for k, c in zip(kinds, cells, strict=True))
+
+    head = row([_words(cell) for cell in one.columns], "th")
+    body = "\n".join(f"<tr>{row([_cell(c) for c in cells], 'td')}</tr>" for cells in one.rows)
+    caption = f"<b>Table {number}.</b> {_words(one.caption)}"
+    kind = ' class="stacked"' if one.stacked else ""
+    table = (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Table {number}">'
+        f"<table{kind}><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+    if one.folded:
+        return f"<details><summary>{caption}</summary>\n{table}\n</details>"
+    return f'<div class="table"><p class="caption">{caption}</p>\n{table}</div>'
+
+
+def _cell(text: str) -> str:
+    """A cell; what follows ± is the lesser part of it."""
+    mean, sign, rest = text.partition(" ± ")
+    return f'{_words(mean)}<span class="sd"> ± {_words(rest)}</span>' if sign else _words(mean)
+
+
+def _figures(one: Figures, numbers: "count[int]") -> str:
+    return (
+        '<div class="figures">\n'
+        + "\n".join(_figure(picture, next(numbers)) for picture in one.pictures)
+        + "\n</div>"
+    )
+
+
+def _figure(one: Picture, number: int) -> str:
+    is_wide = one.width > _WIDE
+    kind = ' class="wide"' if is_wide else ""
+    size = (
+        f'style="width:{one.width}px"' if is_wide else f'style="max-width:{one.width * 9 // 8}px"'
+    )
+    return (
+        f"<figure{kind}>\n"
+        f'<div class="scroll" tabindex="0" role="img" aria-label="{html.escape(one.alt)}">'
+        f'<div class="drawing" {size}>{one.svg}</div></div>\n'
+        f"<figcaption><b>Figure {number}.</b> {_words(one.caption)}</figcaption>\n</figure>"
+    )
