@@ -60,7 +60,7 @@ def build_module(cfg: DictConfig, vocabulary: Vocabulary) -> SequenceModule:
     """Build the model, with attention and positions where it uses them, and what trains it."""
     import pytorch_lightning as pl
 
-    if not 0 <= int(cfg.seed) < 2**32:
+    if not isinstance(cfg.seed, int) or not 0 <= cfg.seed < 2**32:
         raise UserError(f"seed must be a whole number from 0 to 2^32 - 1, got {cfg.seed}")
     pl.seed_everything(cfg.seed, verbose=False)
     factory = build(cfg, "model")

@@ -54,11 +54,13 @@ def train(
     parts = build_parts(cfg)
     checkpoint = _last_checkpoint(folder) if resume else None
     loggers = build_loggers(cfg, checkpoint["global_step"] if checkpoint else None)
-    trainer = build_trainer(cfg, logger=loggers, callbacks=[*build_callbacks(cfg), *callbacks])
+    configured = build_callbacks(cfg, with_attention=parts.module.model.uses_attention)
+    trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, *callbacks])
     if trainer.is_global_zero:
         folder.mkdir(parents=True, exist_ok=True)
         config.save(cfg, folder)
         parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
+        _log_hyperparameters(loggers, cfg)
 
     fit_started = time.perf_counter()
     is_interrupted = _fit(trainer, parts, folder, resume=resume)
@@ -73,7 +75,7 @@ def train(
     summary["wall_seconds"] = round(time.perf_counter() - started, 3)
     if trainer.is_global_zero:
         if hparams:
-            _log_hyperparameters(trainer.loggers, cfg, summary)
+            _log_hyperparameters(loggers, cfg, summary)
         run_folder.write_summary(folder, summary)
     return summary
 
@@ -113,14 +115,20 @@ def build_loggers(cfg: DictConfig, resumed_at: int | None = None) -> list[Logger
     return loggers
 
 
-def build_callbacks(cfg: DictConfig) -> list[pl.Callback]:
-    """The callbacks chosen; without a progress bar where the trainer has it off."""
-    hidden = set() if cfg.trainer.enable_progress_bar else {"progress_bar"}
-    return [
-        build(cfg, f"callbacks.{name}")
-        for name, node in cfg.callbacks.items()
-        if node and name not in hidden
-    ]
+def build_callbacks(cfg: DictConfig, *, with_attention: bool = True) -> list[pl.Callback]:
+    """The callbacks chosen, without those that the run has no use for.
+
+    Args:
+        cfg: the whole config.
+        with_attention: the model has attention, so there are maps to log.
+    """
+    useless = set()
+    if not cfg.trainer.enable_progress_bar:
+        useless.add("progress_bar")
+    if not with_attention:
+        useless.add("attention_maps")
+    chosen = (name for name, node in cfg.callbacks.items() if node and name not in useless)
+    return [build(cfg, f"callbacks.{name}") for name in chosen]
 
 
 def _check_limits(cfg: DictConfig) -> None:
@@ -166,7 +174,9 @@ def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
     """Test the best weights on the held-out test set, also by length."""
     best = run_folder.load_checkpoint(run_folder.checkpoint_file(folder, "best"))
     parts.module.load_state_dict(best["state_dict"])
-    metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]
+    metrics = trainer.test(
+        parts.module, datamodule=parts.data, verbose=False, weights_only=True
+    )[0]
     rows = parts.module.accuracy_by_length()
     if trainer.is_global_zero:
         run_folder.write_rows(folder / run_folder.LENGTHS, rows)
@@ -174,7 +184,7 @@ def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
 
 
 def _description(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
-    uses_attention = getattr(parts.module.model, "uses_attention", True)
+    uses_attention = parts.module.model.uses_attention
     return {
         "task": cfg.choices.task,
         "attention": cfg.choices.attention if uses_attention else "none",
@@ -187,17 +197,22 @@ def _description(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
 
 
 def _log_hyperparameters(
-    loggers: list[Logger], cfg: DictConfig, summary: dict[str, Any]
+    loggers: list[Logger], cfg: DictConfig, summary: dict[str, Any] | None = None
 ) -> None:
-    """Fill TensorBoard's HPARAMS tab: what was chosen, and what came of it."""
+    """Keep what was chosen; with a summary, fill TensorBoard's HPARAMS tab with what came of it."""
     tree = OmegaConf.to_container(cfg)
     assert isinstance(tree, dict)
     wanted = ("choices", "model", "position", "task", "optimizer", "data", "seed")
     flat = _flatten({key: tree[key] for key in wanted if key in tree})
-    metrics = {k: v for k, v in summary.items() if isinstance(v, int | float) and k != "seed"}
     for logger in loggers:
-        if isinstance(logger, TensorBoardLogger):
-            logger.log_hyperparams(flat, metrics, step=summary["steps"])
+        if not isinstance(logger, TensorBoardLogger):
+            continue
+        if summary is None:
+            logger.log_hyperparams(flat)
+        else:
+            numbers = {k: v for k, v in summary.items() if isinstance(v, int | float)}
+            numbers.pop("seed", None)
+            logger.log_hyperparams(flat, numbers, step=summary["steps"])
             logger.finalize("success")
 
 

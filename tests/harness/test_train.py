@@ -159,9 +159,11 @@ def test_a_multirun_ends_with_its_table(lab: Lab, tmp_path: Path):
     assert code == 2  # three heads do not divide a width of 16; the other two runs went on
     assert "model.num_heads=3" in err
     table = rows(tmp_path / "summary.csv")
-    assert [row["status"] for row in table] == ["finished", "failed", "finished", "failed"]
-    assert [row["attention"] for row in table] == ["builtin", "builtin", "custom", "custom"]
-    assert "divisible" in table[1]["reason"]
+    assert {(row["attention"], row["model.num_heads"], row["status"]) for row in table} == {
+        ("builtin", "2", "finished"), ("builtin", "3", "failed"),
+        ("custom", "2", "finished"), ("custom", "3", "failed"),
+    }  # fmt: skip
+    assert all("divisible" in row["reason"] for row in table if row["status"] == "failed")
     assert out.strip().splitlines()[-1] == str(tmp_path)
 
 
