@@ -54,13 +54,14 @@ class Answers:
         """The maps of one run: tag, name, and the step and time of each writing."""
         run = text(request.args, "run")
         listed, series = self._series.tags_and_steps(_asker(request), run)
-        tags = sorted(listed.keys() & series.keys(), key=_natural)
+        about = {tag: _about_map(listed[tag].plugin_content, tag) for tag in listed}
+        tags = sorted(listed.keys() & series.keys(), key=lambda tag: (about[tag][1], _natural(tag)))
         if not tags:
             not_found(f"There is no run {shown(run)} with attention maps.")
         maps = [
             {
                 "tag": tag,
-                "name": _name(listed[tag].plugin_content, tag),
+                "name": about[tag][0],
                 "steps": list(series[tag]),
                 "wall_times": [datum.wall_time for datum in series[tag].values()],
             }
@@ -110,7 +111,9 @@ class Answers:
         maps = []
         for (tag, datum), blob in zip(latest.items(), headers, strict=True):
             with contextlib.suppress(DamagedMapError):  # one must not hide the others
-                maps.append({"tag": tag, "step": datum.step} | _about_heads(_header(blob)))
+                header = _header(blob)
+                about = {"tag": tag, "step": datum.step, "largest": header.coding.scale}
+                maps.append(about | _about_heads(header))
         return _json(request, {"run": run, "step": step, "maps": maps})
 
     def _find(self, request: Request, run: str, tag: str, step: int) -> BlobSequenceDatum:
@@ -195,12 +198,13 @@ def _about_heads(header: Header) -> dict[str, Any]:
     }
 
 
-def _name(content: bytes, tag: str) -> str:
-    """The map's name from the series' metadata; the tag where that is damaged."""
+def _about_map(content: bytes, tag: str) -> tuple[str, int]:
+    """The map's name and its place in the model, from the series' metadata."""
     try:
-        return str(json.loads(content)["name"])
+        about = json.loads(content)
+        return str(about["name"]), int(about["place"])
     except (ValueError, KeyError, TypeError):
-        return tag
+        return tag, 0  # damaged: the tag has to do
 
 
 def _natural(tag: str) -> list[tuple[int, str]]:

@@ -82,14 +82,18 @@ def write_attention(
     if not maps:
         return
     summary = Summary()
-    for one in maps:
+    for place, one in enumerate(maps):
         known = None if scores is None else scores.get(one.name, {})
-        _add(summary, one, f"{prefix}/{one.name}" if one.name else prefix, known)
+        tag = f"{prefix}/{one.name}" if one.name else prefix
+        value = summary.value.add(tag=tag)
+        _fill(value, one, known)
+        about = {"version": FORMAT_VERSION, "name": one.name, "place": place}
+        value.metadata.plugin_data.content = json.dumps(about).encode("ascii")
     file_writer.add_summary(_for_library_of(file_writer, summary), step)
 
 
-def _add(summary: Summary, one: WritableMap, tag: str, scores: Mapping[str, Any] | None) -> None:
-    """Add one map to a summary as a tensor of two strings."""
+def _fill(value: Summary.Value, one: WritableMap, scores: Mapping[str, Any] | None) -> None:
+    """Put one map into a summary value as a tensor of two strings."""
     _check(one)
     if scores is None:
         scores = one.scores() if hasattr(one, "scores") else {}
@@ -104,13 +108,10 @@ def _add(summary: Summary, one: WritableMap, tag: str, scores: Mapping[str, Any]
         size=_whole_numbers(getattr(one, "size", None)),
         scores={name: np.asarray(values).tolist() for name, values in _on_cpu(scores)},
     )
-    value = summary.value.add(tag=tag)
     value.metadata.display_name = one.name
     # A blob sequence: TensorBoard then reads the two strings of one step, not the whole series.
     value.metadata.data_class = DATA_CLASS_BLOB_SEQUENCE
     value.metadata.plugin_data.plugin_name = PLUGIN_NAME
-    about = {"version": FORMAT_VERSION, "name": one.name}
-    value.metadata.plugin_data.content = json.dumps(about).encode("ascii")
     value.tensor.dtype = DT_STRING
     value.tensor.tensor_shape.dim.add(size=len(strings))
     value.tensor.string_val.extend(strings)

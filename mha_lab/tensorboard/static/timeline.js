@@ -1,0 +1,100 @@
+/** The steps of training: a slider that can play. */
+
+import { chooser, el, icon } from "./dom.js";
+import { count } from "./format.js";
+
+export class Timeline {
+  constructor({ set }) {
+    this.set = set;
+    this.steps = [];
+    this.timer = null;
+    this.button = el("button.play", { type: "button", title: "Play (space)", onclick: () => this.toggle() });
+    this.slider = el("input", {
+      type: "range", min: 0, step: 1, "aria-label": "Training step",
+      oninput: () => this.go(Number(this.slider.value)),
+      onpointerdown: () => (this.dragging = true),
+      onpointerup: () => (this.dragging = false),
+    });
+    this.label = el("output");
+    this.of = el("span.of");
+    this.speed = chooser("Steps a second when playing", (value) => set({ speed: Number(value) }));
+    this.live = el("button.live", {
+      type: "button", title: "Look for new steps while training (f)",
+      onclick: () => set({ live: !this.isLive }),
+    }, el("i"), "Live");
+    this.node = el(
+      "footer.timeline", {},
+      this.button, this.slider, el("span.where", {}, this.label, this.of), this.speed.node, this.live,
+    );
+    this.showPlaying();
+  }
+
+  draw(scene, state) {
+    this.steps = scene.steps;
+    this.index = Math.max(0, scene.steps.indexOf(scene.step));
+    this.isLive = state.live;
+    this.rate = state.speed;
+    this.slider.max = Math.max(0, scene.steps.length - 1);
+    this.slider.disabled = scene.steps.length < 2;
+    this.button.disabled = scene.steps.length < 2;
+    if (!this.dragging) this.slider.value = this.index; // the hand is ahead of what is loaded
+    const part = scene.steps.length > 1 ? (100 * this.index) / (scene.steps.length - 1) : 100;
+    this.slider.style.setProperty("--part", `${part}%`);
+    this.slider.setAttribute("aria-valuetext", `step ${scene.step}`);
+    this.label.textContent = scene.step === undefined ? "no steps" : `step ${count(scene.step)}`;
+    this.of.textContent = scene.steps.length ? `${this.index + 1} of ${scene.steps.length}` : "";
+    this.speed.show([1, 2, 4, 8, 16].map((n) => ({ value: String(n), text: `${n}/s` })), String(state.speed));
+    this.live.setAttribute("aria-pressed", state.live);
+  }
+
+  /** Show the step at a place; at the last one, follow training. */
+  go(index) {
+    const last = this.steps.length - 1;
+    if (last < 0) return;
+    const place = Math.min(Math.max(index, 0), last);
+    this.index = place;
+    return this.set({ step: place === last ? null : this.steps[place] });
+  }
+
+  move(by) {
+    this.go(this.index + by);
+  }
+
+  get playing() {
+    return this.timer !== null;
+  }
+
+  toggle() {
+    if (this.playing) this.stop();
+    else {
+      if (this.index >= this.steps.length - 1) this.index = -1; // from the beginning
+      this.timer = true;
+      this.tick();
+    }
+    this.showPlaying();
+  }
+
+  stop() {
+    window.clearTimeout(this.timer);
+    this.timer = null;
+    this.showPlaying();
+  }
+
+  /** One step, once the one before has been drawn. */
+  async tick() {
+    const started = performance.now();
+    await this.go(this.index + 1);
+    if (!this.playing) return;
+    if (this.index >= this.steps.length - 1) this.stop();
+    else {
+      const wait = Math.max(0, 1000 / this.rate - (performance.now() - started));
+      this.timer = window.setTimeout(() => this.tick(), wait);
+    }
+  }
+
+  showPlaying() {
+    this.button.replaceChildren(icon(this.playing ? "pause" : "play"));
+    this.button.setAttribute("aria-label", this.playing ? "Pause" : "Play");
+    this.button.setAttribute("aria-pressed", this.playing);
+  }
+}

@@ -1,0 +1,75 @@
+/** Every head of a layer as a tile, as large as the room allows. */
+
+import { el } from "./dom.js";
+import { headName, score, words } from "./format.js";
+import { Heatmap } from "./heatmap.js";
+
+const GAP = 14;
+const CAPTION = 24;
+const SMALLEST = 92;
+
+export class HeadsView {
+  constructor({ hover, enlarge }) {
+    this.node = el("div.heads");
+    this.hover = hover;
+    this.enlarge = enlarge;
+    this.tiles = [];
+  }
+
+  draw(pane, scene, width, height) {
+    const { map } = pane;
+    while (this.tiles.length > map.headCount) this.tiles.pop().node.remove();
+    while (this.tiles.length < map.headCount) this.addTile(this.tiles.length);
+    const { columns, tileWidth, tileHeight } = fit(map, width, height);
+    this.node.style.gridTemplateColumns = `repeat(${columns}, ${tileWidth}px)`;
+    this.node.style.gap = `${GAP}px`;
+    this.pane = pane;
+    this.tiles.forEach((tile, head) => {
+      const name = headName(map, head);
+      tile.name.textContent = name;
+      const value = pane.scoreOf(scene.score, head);
+      const text = value === undefined ? "" : score(value);
+      tile.score.textContent = text && tileWidth > 170 ? `${words(scene.score)} ${text}` : text;
+      tile.score.title = scene.scoreTitle;
+      tile.heatmap.show(map, head, scene, tileWidth, tileHeight, name);
+    });
+  }
+
+  addTile(head) {
+    const heatmap = new Heatmap({
+      axes: "auto",
+      onHover: (place) => this.hover(place && { ...place, pane: this.pane, head }),
+      onPick: () => this.enlarge(head),
+    });
+    const name = el("button.link", { type: "button", onclick: () => this.enlarge(head) });
+    name.title = "Enlarge this head";
+    const value = el("span.score");
+    const node = el("figure.tile", {}, el("figcaption", {}, name, value), heatmap.node);
+    this.node.append(node);
+    this.tiles.push({ node, heatmap, name, score: value });
+  }
+
+  crosshair(place) {
+    for (const tile of this.tiles) tile.heatmap.crosshair(place);
+  }
+
+  heatmaps() {
+    return this.tiles.map((tile) => tile.heatmap);
+  }
+}
+
+/** The number of columns with which the cells come out largest. */
+function fit(map, width, height) {
+  let best = null;
+  for (let columns = 1; columns <= map.headCount; columns += 1) {
+    const rows = Math.ceil(map.headCount / columns);
+    const tileWidth = Math.floor((width - GAP * (columns - 1)) / columns);
+    const tileHeight = Math.floor((height - GAP * (rows - 1)) / rows) - CAPTION;
+    const cell = Math.min(tileWidth / map.columns, tileHeight / map.rows);
+    if (best === null || cell > best.cell) best = { cell, columns, tileWidth, tileHeight };
+  }
+  if (best && Math.max(best.cell * map.columns, best.cell * map.rows) >= SMALLEST) return best;
+  const columns = Math.max(1, Math.floor((width + GAP) / (SMALLEST + GAP)));
+  const tileWidth = Math.floor((width - GAP * (columns - 1)) / columns);
+  return { columns, tileWidth, tileHeight: tileWidth };
+}

@@ -1,0 +1,126 @@
+/** Every head of every layer as a thumbnail, in the model's order or ranked by a score. */
+
+import { fetchMap } from "./api.js";
+import { el, sized } from "./dom.js";
+import { drawPicture } from "./heatmap.js";
+import { headName, score, visible } from "./format.js";
+import { picture } from "./map_data.js";
+
+const [SMALLEST, LARGEST] = [56, 104];
+
+export class OverviewView {
+  constructor({ choose }) {
+    this.choose = choose;
+    this.node = el("div.overview");
+    this.tiles = [];
+    this.signature = "";
+    this.seen = new IntersectionObserver((entries) => this.onSeen(entries), {
+      rootMargin: "200px",
+    });
+  }
+
+  draw(pane, scene, width) {
+    this.pane = pane;
+    this.scene = scene;
+    const wanted = pane.ranking(scene.score, scene.order);
+    const most = Math.max(...wanted.map(({ head }) => head + 1), 1);
+    const room = scene.order === "model" ? width / most - 16 : 92;
+    this.size = Math.floor(Math.min(LARGEST, Math.max(SMALLEST, room)));
+    this.node.style.setProperty("--size", `${this.size}px`);
+    const signature = JSON.stringify([
+      pane.run, scene.order, wanted.map(({ tag, head }) => [tag, head]),
+    ]);
+    if (signature !== this.signature) {
+      this.signature = signature;
+      this.build(wanted, scene.order === "model");
+    }
+    for (const tile of this.tiles) {
+      const value = pane.scoreOf(scene.score, tile.head, tile.tag);
+      tile.score.textContent = value === undefined ? "" : score(value);
+      const chosen = tile.tag === pane.entry.tag && tile.head === scene.head;
+      tile.node.classList.toggle("chosen", chosen);
+      tile.drawn = null;
+      if (tile.visible) this.paint(tile);
+    }
+  }
+
+  build(wanted, byLayer) {
+    this.seen.disconnect();
+    this.tiles = [];
+    this.node.replaceChildren();
+    this.node.classList.toggle("ranked", !byLayer);
+    let [section, tag] = [null, null];
+    wanted.forEach((one, place) => {
+      if (section === null || (byLayer && one.tag !== tag)) {
+        tag = one.tag;
+        section = el("div.thumbnails");
+        const name = this.pane.shortName(tag);
+        if (byLayer) this.node.append(el("h3", { title: visible(tag) }, visible(name)));
+        this.node.append(section);
+      }
+      const tile = this.makeTile(one, byLayer ? null : place + 1);
+      section.append(tile.node);
+      this.tiles.push(tile);
+      this.seen.observe(tile.node);
+    });
+  }
+
+  makeTile({ tag, head }, place) {
+    const name = headName(this.pane.scores?.byTag.get(tag) && this.headsOf(tag), head);
+    const canvas = el("canvas", { "aria-hidden": "true" });
+    const value = el("span.score");
+    const layer = visible(this.pane.shortName(tag));
+    const caption = place === null
+      ? [el("span", {}, name.replace("head ", ""))]
+      : [el("span.place", {}, `${place}`), el("span.layer", {}, `${layer} · ${name.replace("head ", "")}`)];
+    const node = el(
+      "button.thumbnail",
+      { type: "button", title: `${layer}, ${name}`, onclick: () => this.choose(tag, head) },
+      el("span.picture", {}, canvas),
+      el("span.caption", {}, ...caption, value),
+    );
+    return { node, canvas, tag, head, score: value, visible: false, drawn: null };
+  }
+
+  headsOf(tag) {
+    const about = this.pane.scores.byTag.get(tag);
+    return { heads: about.heads, headCount: about.head_count };
+  }
+
+  onSeen(entries) {
+    for (const { target, isIntersecting } of entries) {
+      const tile = this.tiles.find((one) => one.node === target);
+      if (!tile) continue;
+      tile.visible = isIntersecting;
+      if (isIntersecting) this.paint(tile);
+    }
+  }
+
+  async paint(tile) {
+    const { pane, scene } = this;
+    if (tile.drawn === scene) return;
+    tile.drawn = scene;
+    const entry = pane.entries.find((one) => one.tag === tile.tag);
+    const step = pane.stepOf(entry);
+    try {
+      const map = await fetchMap(pane.run, entry, step, pane.sample);
+      if (scene !== this.scene || tile.head >= map.headCount) return;
+      const part = Math.min(this.size / map.columns, this.size / map.rows);
+      const [width, height] = [map.columns * part, map.rows * part];
+      const context = sized(tile.canvas, width, height);
+      context.fillStyle = scene.theme.blocked;
+      context.fillRect(0, 0, width, height);
+      drawPicture(context, picture(map, tile.head, scene.scale, scene.table), 0, 0, width, height);
+      tile.node.classList.remove("damaged");
+    } catch (error) {
+      tile.node.classList.add("damaged");
+      tile.node.title = error.message;
+    }
+  }
+
+  crosshair() {}
+
+  heatmaps() {
+    return [];
+  }
+}
