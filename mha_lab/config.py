@@ -210,7 +210,9 @@ def _known_keys() -> list[str]:
     keys |= set(flat_keys(root))
     for group in groups():
         for option in options(group):
-            tree = OmegaConf.to_container(OmegaConf.load(config_folder() / group / f"{option}.yaml"))
+            tree = OmegaConf.to_container(
+                OmegaConf.load(config_folder() / group / f"{option}.yaml")
+            )
             keys |= set(flat_keys(tree, f"{group}."))
     hidden = ("defaults", "hydra", "_target_", "_partial_")
     return sorted(key for key in keys if not any(word in key.split(".") for word in hidden))

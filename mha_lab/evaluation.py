@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mha_lab import config
 from mha_lab.build import build_module, build_parts
+from mha_lab.callbacks.attention_tokens import label_maps
 from mha_lab.errors import UserError, nearest
 from mha_lab.recording.attention_map import AttentionMap
 from mha_lab.recording.recorder import record_attention
@@ -110,14 +111,14 @@ def _predict(module: SequenceModule, source: Int[Tensor, "1 S"]) -> Prediction:
     output = output[:, : max(length, 1)]
     maps: list[AttentionMap] = []
     if module.model.uses_attention:
-        with record_attention(module) as maps:
+        with record_attention(module.model) as recorded:
             module.model(source, output)
-    module_axes = module.attention_tokens(Batch(source, output))
-    label(maps, module_axes)
+        maps = list(recorded)
+    maps = label_maps(maps, module.attention_tokens(Batch(source, output)))
     names = module.vocabulary.decode
     ending = {Vocabulary.EOS, Vocabulary.PAD}
     kept = [i for i in output[0].tolist() if i not in ending]
-    return Prediction(names(source[0, :-1].tolist()), names(kept), list(maps))
+    return Prediction(names(source[0, :-1].tolist()), names(kept), maps)
 
 
 def _weights(folder: Path, checkpoint: str) -> tuple[dict[str, object], Vocabulary]:

@@ -174,9 +174,7 @@ def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
     """Test the best weights on the held-out test set, also by length."""
     best = run_folder.load_checkpoint(run_folder.checkpoint_file(folder, "best"))
     parts.module.load_state_dict(best["state_dict"])
-    metrics = trainer.test(
-        parts.module, datamodule=parts.data, verbose=False, weights_only=True
-    )[0]
+    metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False, weights_only=True)[0]
     rows = parts.module.accuracy_by_length()
     if trainer.is_global_zero:
         run_folder.write_rows(folder / run_folder.LENGTHS, rows)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 32
 """Tokens written along one axis; of longer sequences every second, third, ... is written."""
+
+
+_COLUMNS = 4  # heads side by side
 
 
 def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
@@ -38,13 +41,49 @@ def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = N
         raise ValueError(f"sample={sample} is not in the map: it has samples 0 to {n - 1}")
     if not heads or not all(0 <= head < h for head in heads):
         raise ValueError(f"heads={heads} are not in the map: it has heads 0 to {h - 1}")
-    panels = one.weights[sample, heads].float().cpu().numpy()
-    columns = min(4, len(heads))
-    rows = math.ceil(len(heads) / columns)
-    length, source = panels.shape[-2:]
+    figure = Figure(figsize=_size(one, len(heads)), layout="constrained")
+    _draw(figure, one, sample, heads)
+    return figure
+
+
+def plot_maps(maps: Sequence[AttentionMap], sample: int = 0) -> Figure:
+    """Draw several maps of one sample below each other, all heads of each.
+
+    Args:
+        maps: The maps to draw, at least one.
+        sample: Which of the maps' samples, counted from 0.
+
+    Returns:
+        A figure.
+
+    Raises:
+        ValueError: If there is no map.
+    """
+    if not maps:
+        raise ValueError("maps is empty: there is nothing to draw")
+    sizes = [_size(one, one.weights.shape[1]) for one in maps]
+    heights = [height for _, height in sizes]
+    figure = Figure(figsize=(max(width for width, _ in sizes), sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(maps), 1, squeeze=False, height_ratios=heights).ravel()
+    for part, one in zip(parts, maps, strict=True):
+        _draw(part, one, sample, range(one.weights.shape[1]))
+    return figure
+
+
+def _size(one: AttentionMap, heads: int) -> tuple[float, float]:
+    """Width and height in inches."""
+    length, source = one.weights.shape[-2:]
+    columns = min(_COLUMNS, heads)
     height = min(1.6, max(0.5, length / max(1, source)))
-    figure = Figure(figsize=(1.2 + 3 * columns, 0.8 + 3 * height * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    return 1.2 + 3 * columns, 0.8 + 3 * height * math.ceil(heads / columns)
+
+
+def _draw(figure: Figure | SubFigure, one: AttentionMap, sample: int, heads: Sequence[int]) -> None:
+    heads = list(heads)
+    panels = one.weights[sample, heads].float().cpu().numpy()
+    length, source = panels.shape[-2:]
+    columns = min(_COLUMNS, len(heads))
+    axes = figure.subplots(math.ceil(len(heads) / columns), columns, squeeze=False).ravel()
     largest = float(np.nanmax(panels, initial=0.0)) or 1.0
     for ax, weights, name in zip(axes, panels, one.head_names(heads), strict=False):
         image = ax.imshow(weights, vmin=0.0, vmax=largest, cmap="viridis", interpolation="nearest")
@@ -58,7 +97,6 @@ def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = N
     figure.supylabel("query", fontsize="medium")
     figure.supxlabel("key", fontsize="medium")
     figure.colorbar(image, ax=list(axes), label="weight", fraction=0.05 / columns, pad=0.02)
-    return figure
 
 
 def _label(ax: Axes, axis: str, size: int, tokens: Sequence[str] | None) -> None:

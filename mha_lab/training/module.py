@@ -127,7 +127,7 @@ class SequenceModule(pl.LightningModule):
         """
         axes = self.model.attention_axes(batch.source, batch.target)
         return {
-            f"*{pattern}": (self._names(query), self._names(key))
+            pattern: (self._names(query), self._names(key))
             for pattern, (query, key) in axes.items()
         }
 

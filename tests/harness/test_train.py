@@ -148,7 +148,9 @@ def test_a_used_folder_is_refused_and_left_alone(lab: Lab, trained: Path):
     code, _, err = lab("train", f"hydra.run.dir={trained}", *TINY)
     assert code == 2
     assert "already holds a run" in err
-    assert before == {file: file.stat().st_mtime_ns for file in trained.rglob("*") if file.is_file()}
+    assert before == {
+        file: file.stat().st_mtime_ns for file in trained.rglob("*") if file.is_file()
+    }
 
 
 def test_a_multirun_ends_with_its_table(lab: Lab, tmp_path: Path):

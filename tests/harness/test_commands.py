@@ -1,0 +1,155 @@
+"""The commands around training: list, help, evaluate, predict, dashboard, bench; their mistakes."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from mha_lab import config
+from mha_lab.cli import COMMANDS
+
+Lab = Callable[..., tuple[int, str, str]]
+
+
+def test_help_names_every_command(lab: Lab):
+    code, out, _ = lab("--help")
+    assert code == 0
+    assert all(f"\n  {command}" in out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_its_help(command: str, lab: Lab):
+    code, out, _ = lab(command, "--help")
+    assert code == 0
+    assert f"python -m mha_lab {command}" in out
+
+
+def test_list_names_every_option(lab: Lab):
+    code, out, _ = lab("list")
+    assert code == 0
+    for group in config.groups():
+        for option, line in config.options(group).items():
+            assert f"  {option}" in out
+            assert line in out
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list"], ["train", "--help"], ["report", "--help"]])
+def test_quick_answers_do_not_import_torch(words: list[str]):
+    code = (
+        "import sys; from mha_lab.cli import run; "
+        f"assert run({words!r}) == 0; "
+        "heavy = {'torch', 'pytorch_lightning', 'datasets', 'matplotlib'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_evaluate_repeats_the_test_of_the_run(lab: Lab, trained: Path):
+    code, out, err = lab("evaluate", f"run={trained}")
+    assert code == 0, err
+    summary = json.loads((trained / "summary.json").read_text())
+    kept = json.loads((Path(out.strip().splitlines()[-1]) / "summary.json").read_text())
+    for key in ("test/loss", "test/token_accuracy", "test/sequence_accuracy"):
+        assert kept[key] == pytest.approx(summary[key])
+
+
+def test_evaluate_at_other_lengths(lab: Lab, trained: Path):
+    code, out, err = lab(
+        "evaluate", f"run={trained}", "task.min_length=13", "task.max_length=17", "checkpoint=last"
+    )
+    assert code == 0, err
+    with (Path(out.strip().splitlines()[-1]) / "accuracy_by_length.csv").open() as stream:
+        lengths = {int(row["length"]) for row in csv.DictReader(stream)}
+    assert lengths <= set(range(13, 18))
+    assert len(lengths) > 1
+
+
+def test_evaluate_on_another_task(lab: Lab, trained: Path):
+    code, out, err = lab("evaluate", f"run={trained}", "task=sort")
+    assert code == 0, err
+    assert "test/sequence_accuracy" in out
+
+
+def test_predict_prints_the_output(lab: Lab, trained: Path):
+    code, out, err = lab("predict", f"run={trained}", "3 1 2")
+    assert code == 0, err
+    assert set(out.split()) <= {str(symbol) for symbol in range(10)} | {"<unk>", "<sep>", "<bos>"}
+
+
+def test_predict_draws_its_maps(lab: Lab, trained: Path, tmp_path: Path):
+    figure = tmp_path / "out.png"
+    code, out, err = lab("predict", f"run={trained}", "3 1 2", f"figure={figure}")
+    assert code == 0, err
+    assert out.strip().splitlines()[-1] == str(figure)
+    width, height = Image.open(figure).size
+    assert width > 500
+    assert height > 500
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["list", "atention"], "did you mean 'attention'"),
+        (["evaluate"], "run=FOLDER"),
+        (["evaluate", "run=/nowhere"], "/nowhere"),
+        (["evaluate", "run={run}", "task.max_lenght=3"], "task.max_length"),
+        (["evaluate", "run={run}", "model.embed_dim=32"], "does not fit"),
+        (["evaluate", "run={run}", "task.vocab_size=11"], "same symbols"),
+        (["evaluate", "run={run}", "task.max_length=400"], "max_length"),
+        (["evaluate", "run={run}", "checkpoint=first"], "best or last"),
+        (["predict", "run={run}"], "needs a sequence"),
+        (["predict", "run={run}", "3 x 2"], "unknown token 'x'"),
+        (["predict", "run={run}", "3 1", "figure=out.gif"], ".png"),
+        (["predict", "run={run}", "3 1", "figure=/nowhere/out.png"], "/nowhere"),
+        (["predict", "run={run}", "3 1", "figrue=out.png"], "figure"),
+        (["predict", "run={run}", " ".join(["1"] * 400)], "position.max_length"),
+        (["dashboard", "logdir=/nowhere"], "/nowhere"),
+        (["dashboard", "port=abc"], "port"),
+        (["bench"], "attention"),
+        (["bench", "atention"], "did you mean 'attention'"),
+        (["bench", "loop", "rounds=0"], "rounds"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    words: list[str], said: str, lab: Lab, trained: Path, tmp_path: Path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "outputs").mkdir()
+    code, _, err = lab(*(word.format(run=trained) for word in words))
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "vocabulary.json", "checkpoints/best.ckpt"])
+@pytest.mark.parametrize("content", [None, b"", b"\x00\xff{[", b"[1, 2]"])
+def test_a_damaged_run_is_one_sentence(
+    file: str, content: bytes | None, lab: Lab, trained: Path, tmp_path: Path
+):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / file).unlink()
+    if content is not None:
+        (run / file).write_bytes(content)
+    code, _, err = lab("predict", f"run={run}", "1 2")
+    assert code == 2
+    assert Path(file).name in err
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_bench_loop_prints_a_ratio(lab: Lab):
+    code, out, err = lab(
+        "bench", "loop", "rounds=1", "steps=25", "task=copy", "model.embed_dim=16",
+        "data.batch_size=3", "trainer.enable_progress_bar=false",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "median ratio" in out
