@@ -19,7 +19,7 @@ CONFIG_FILE = "config.yaml"
 
 
 def config_folder() -> Path:
-    """The config tree: ``mha_lab/configs`` where installed, ``configs/`` beside it in a checkout."""
+    """The config tree: in the package where installed, beside the package in a checkout."""
     package = Path(__file__).parent
     for folder in (package / "configs", package.parent / "configs"):
         if (folder / "train.yaml").is_file():
@@ -184,7 +184,7 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
     text = str(error)
     if "override_grammar" in text:
         given = f" in: {' '.join(overrides)}" if overrides else ""
-        return f"cannot read an override ({first_line(error)}){given}; write key=value, and quote brackets"
+        return f"cannot read an override ({first_line(error)}){given}; write key=value"
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match[1]
         if key in groups() and "defaults list" in text:

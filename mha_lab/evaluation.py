@@ -91,9 +91,11 @@ def predict(
         raise UserError("the sequence is empty: give at least one token")
     for token in tokens:
         if token not in vocabulary.symbols:
+            known = " ".join(vocabulary.symbols[:20])
+            more = " ..." if len(vocabulary.symbols) > 20 else ""
             raise UserError(
-                f"unknown token {token!r}{nearest(token, vocabulary.symbols)} (the run knows: "
-                f"{' '.join(vocabulary.symbols[:20])}{' ...' if len(vocabulary.symbols) > 20 else ''})"
+                f"unknown token {token!r}{nearest(token, vocabulary.symbols)} "
+                f"(the run knows: {known}{more})"
             )
     source = torch.tensor([[*vocabulary.encode(tokens), Vocabulary.EOS]])
     try:

@@ -48,7 +48,7 @@ class SequenceModule(pl.LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Clip as Lightning does, and log the norm before clipping, which clipping yields anyway."""
+        """Clip as Lightning does, and log the norm before clipping, which comes for free."""
         if gradient_clip_algorithm == "value":
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
             return

@@ -69,7 +69,7 @@ class AdamWRecipe:
         return 1 - progress if self.decay == "linear" else 0.5 * (1 + math.cos(math.pi * progress))
 
     def build(self, model: nn.Module) -> tuple[torch.optim.Optimizer, LambdaLR]:
-        """Make the optimizer of a model's parameters, and its schedule (to be stepped each step)."""
+        """Make the optimizer of a model's parameters, and its schedule, stepped each step."""
         trained = [p for p in model.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(
             _decay_groups(trained, self.weight_decay),

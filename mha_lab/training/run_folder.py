@@ -1,4 +1,4 @@
-"""The files of one run: where they lie, and how they are written so that none is ever half there."""
+"""The files of one run: where they lie, and how none is ever left half written."""
 
 import csv
 import json
