@@ -56,6 +56,7 @@ def load_or_build(
     kept = _read(folder)
     if kept is not None and is_right(kept):
         return kept
+    _remove(folder)  # whatever is there is of no use
     batch = build()
     try:
         _write(folder, batch, text)
@@ -101,13 +102,18 @@ def _write(folder: Path, batch: Batch, key: str) -> None:
         with quiet_progress_bars():
             Dataset.from_dict(columns).save_to_disk(half)
         (half / _MARK).write_text(key + "\n", encoding="utf-8")
-        if folder.exists():  # damaged or outdated
-            shutil.rmtree(folder, ignore_errors=True)
         half.rename(folder)
-    except FileExistsError:
-        pass  # another process was first, with the same sequences
+    except OSError:
+        if not folder.is_dir():  # else another process was first, with the same sequences
+            raise
     finally:
-        shutil.rmtree(half, ignore_errors=True)
+        _remove(half)
+
+
+def _remove(path: Path) -> None:
+    if path.is_file():
+        path.unlink(missing_ok=True)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _lists(rows: Int[Tensor, "N L"]) -> list[list[int]]:

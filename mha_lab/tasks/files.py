@@ -23,8 +23,8 @@ class FilesTask:
     the training file has a space inside; else every character is a token.
 
     The vocabulary is that of the training file, in sorted order. Other tokens of the other files
-    become ``<unk>``, with one counted warning a file. Another warning counts the sources that training
-    has too.
+    become ``<unk>``, with a warning that counts them; another warning counts the sources that
+    training has too.
 
     Args:
         train: the training file.
@@ -101,9 +101,10 @@ class FilesTask:
         )
         if unknown:
             shown = ", ".join(repr(token) for token, _ in unknown.most_common(5))
+            more = ", ..." if len(unknown) > 5 else ""
             warnings.warn(
-                f"{file}: {unknown.total()} tokens become <unk>, because the training file has "
-                f"none of these {len(unknown)}: {shown}{', ...' if len(unknown) > 5 else ''}",
+                f"{file}: not in the vocabulary, so read as <unk>: {shown}{more} "
+                f"({unknown.total()} times in all)",
                 stacklevel=3,
             )
 
@@ -126,7 +127,7 @@ def _warn_of_known(file: str, rows: Sequence[Tokens], training: Sequence[Tokens]
     seen = sum(tuple(source) in known for source, _ in rows)
     if seen:
         warnings.warn(
-            f"{file}: {seen} of {len(rows)} sources are in the training file too, so its accuracy "
+            f"{file}: {seen} of {len(rows)} sources are in the training file too, so accuracy here "
             "says less about new ones",
             stacklevel=3,
         )

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from mha_lab.tasks.splits import BUCKETS, Split, is_in
+from mha_lab.tasks.splits import BUCKETS, Split, is_in, sequence_hash
 from mha_lab.tasks.vocabulary import Vocabulary
 
 FIRST = len(Vocabulary.SPECIAL)  # the id of the first symbol
 ENUMERABLE = 2**16  # of so many sequences of one length, every one can be looked at
+BLOCK = 2**16  # so many candidates are drawn at once, to bound memory
 SURE = 2**10  # of so many, every split has some: none is left out but with probability 2e-29
 
 
@@ -113,10 +115,9 @@ class SequenceSpace:
         else:
             found = torch.empty(0, self.max_length, dtype=torch.long)
             while len(found) < share:
-                lengths = torch.full((share - len(found),), length)
-                found = torch.unique(
-                    torch.cat([found, self.draw(split, lengths, generator)]), dim=0
-                )
+                tries = min(2 * BUCKETS * (share - len(found)), BLOCK)
+                rows = self._anywhere(torch.full((tries,), length), generator)
+                found = _distinct(torch.cat([found, rows[is_in(split, rows)]]))
         return found[torch.randperm(len(found), generator=generator)[:share]]
 
     def _anywhere(
@@ -128,6 +129,12 @@ class SequenceSpace:
 
     def _padded(self, rows: Int[Tensor, "N K"]) -> Int[Tensor, "N L"]:
         return torch.nn.functional.pad(rows, (0, self.max_length - rows.shape[1]))
+
+
+def _distinct(rows: Int[Tensor, "N L"]) -> Int[Tensor, "K L"]:
+    """Drop repeats; where two sequences should share all 64 bits of their hash, one of them too."""
+    _, first = np.unique(sequence_hash(rows), return_index=True)
+    return rows[torch.from_numpy(first)]
 
 
 def even_shares(size: int, room: dict[int, int]) -> dict[int, int]:

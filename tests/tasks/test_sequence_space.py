@@ -86,8 +86,7 @@ def test_lengths_without_a_member_are_left_out() -> None:
 
 def test_a_space_too_small_to_split_is_refused() -> None:
     with pytest.raises(ValueError, match=r"split is empty: vocab_size=1.* 2 sequences.*raise voc"):
-        for split in ("train", "validation", "test"):
-            SequenceSpace(1, 2, 1).lengths(split)
+        [SequenceSpace(1, 2, 1).lengths(split) for split in ("train", "validation", "test")]
 
 
 @pytest.mark.parametrize(

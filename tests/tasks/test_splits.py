@@ -61,6 +61,7 @@ def test_a_sixteenth_each_is_held_out(vocab_size: int, length: int) -> None:
         assert abs(int(is_in(split, rows).sum()) - n / 16) < spread
 
 
+@pytest.mark.slow
 def test_split_is_the_same_in_another_process() -> None:
     code = (
         "import torch; from mha_lab.tasks.splits import sequence_hash;"
