@@ -30,13 +30,13 @@ class FilesTask:
         train: the training file.
         validation: the file to validate on; all of it is used.
         test: the file to test on; all of it is used.
-        vocabulary: a saved vocabulary to use in place of the training file's own, so that the ids
-            stay those of an earlier run.
+        vocabulary: one to use in place of the training file's own, so that the ids stay those of
+            an earlier run.
         cache_dir: where Arrow copies of the files are kept; None is the folder in the environment
             variable MHA_LAB_CACHE, or ``~/.cache/mha_lab``.
 
     Raises:
-        ValueError: a file is not named, or the vocabulary cannot be used.
+        ValueError: a file is not named.
         DataFileError: a file is missing, unreadable or malformed.
     """
 
@@ -46,7 +46,7 @@ class FilesTask:
         validation: str | None = None,
         test: str | None = None,
         *,
-        vocabulary: str | None = None,
+        vocabulary: Vocabulary | None = None,
         cache_dir: str | None = None,
     ) -> None:
         files: dict[Split, str] = {}
@@ -61,11 +61,7 @@ class FilesTask:
         pairs = {split: read_pairs(file, cache_dir=folder) for split, file in files.items()}
         cut = _cutter(pairs["train"])
         tokens = {split: [(cut(p.source), cut(p.target)) for p in pairs[split]] for split in SPLITS}
-        if vocabulary is None:
-            symbols = {token for row in tokens["train"] for side in row for token in side}
-            self.vocabulary = Vocabulary(sorted(symbols))
-        else:
-            self.vocabulary = Vocabulary.load(vocabulary)
+        self.vocabulary = vocabulary or _vocabulary(tokens["train"])
         for split, file in files.items():
             self._warn_of_unknown(file, tokens[split])
             if split != "train":
@@ -120,6 +116,10 @@ def _cutter(pairs: Iterable[Pair]) -> Callable[[Value], list[str]]:
         return value.split() if has_spaces else list("".join(value.split()))
 
     return cut
+
+
+def _vocabulary(rows: Iterable[Tokens]) -> Vocabulary:
+    return Vocabulary(sorted({token for row in rows for side in row for token in side}))
 
 
 def _warn_of_known(file: str, rows: Sequence[Tokens], training: Sequence[Tokens]) -> None:
