@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.recording.caller import Kind
+from mha_lab.recording.scores import score_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +29,7 @@ class AttentionMap:
         size: (L, S) of the call itself; larger than that of ``weights`` when the map was pooled.
         samples: Which samples of the batch these are.
         heads: Which heads these are; None when they were averaged.
+        whole_scores: The scores of the whole map where this one was pooled; else None.
     """
 
     name: str
@@ -38,6 +40,7 @@ class AttentionMap:
     size: tuple[int, int] | None = None
     samples: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
+    whole_scores: dict[str, Tensor] | None = None
 
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices: "head 3", or "mean"."""
@@ -51,6 +54,25 @@ class AttentionMap:
         from mha_lab.recording.plot import plot_map
 
         return plot_map(self, sample, heads)
+
+    def scores(self) -> dict[str, Float[Tensor, H]]:
+        """One number (H,) a head for each score; see :mod:`mha_lab.recording.scores`.
+
+        Returns:
+            Those that the map has: duplicate_token and induction need tokens, the same on both
+            axes. A pooled map has those of the whole map that need no tokens.
+        """
+        if self.whole_scores is not None:
+            return self.whole_scores
+        if self.is_pooled:
+            return {}
+        is_one_sequence = self.kind != "cross"
+        return score_weights(self.weights, self.query_tokens, is_one_sequence=is_one_sequence)
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the map is smaller than the call's."""
+        return self.size is not None and self.size != tuple(self.weights.shape[-2:])
 
     def with_tokens(
         self, query_tokens: Sequence[Sequence[str]], key_tokens: Sequence[Sequence[str]]

@@ -10,6 +10,25 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.recording.distribution import Pool, Scores, attention_distribution, pool_map
+from mha_lab.recording.scores import ScoreSums, score_weights
+from mha_lab.recording.transforms import is_transformed
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The part of a call that is kept.
+
+    Attributes:
+        weights: (N, H, L, S).
+        samples: Which samples of the batch these are.
+        heads: Which heads these are, or are averaged.
+        scores: The scores (H,) of the whole map where it was pooled; else None.
+    """
+
+    weights: Float[Tensor, "N H L S"]
+    samples: list[int]
+    heads: list[int]
+    scores: dict[str, Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -35,34 +54,36 @@ class Choice:
         if self.pool not in get_args(Pool):
             raise ValueError(f"pool={self.pool!r} must be 'mean' or 'max'")
 
-    def of_scores(self, scores: Scores, name: str) -> tuple[Tensor, list[int], list[int]]:
-        """The chosen weights (N, H, L, S) of a call, and which samples and heads they are.
+    def of_scores(self, scores: Scores, name: str) -> Chosen:
+        """The chosen part of a call.
 
         Raises:
             ValueError: If the call of the module called name lacks a chosen sample or head.
         """
         samples = self.samples_of(scores.shape[0], name)
         heads = _indices("heads", self.heads, scores.shape[1], name)
+        sums = ScoreSums()
         weights = attention_distribution(
             scores.select(samples, heads),
             average_heads=self.average_heads,
             max_size=self.max_size,
             pool=self.pool,
+            visit=sums.add,
         )
-        return weights, samples, heads
+        is_scored = weights.shape[2:] != scores.shape[2:] and not is_transformed(weights)
+        return Chosen(weights, samples, heads, sums.means() if is_scored else None)
 
-    def of_weights(
-        self, weights: Float[Tensor, "N H L S"], name: str
-    ) -> tuple[Tensor, list[int], list[int]]:
-        """The same of a call whose weights exist already."""
+    def of_weights(self, weights: Float[Tensor, "N H L S"], name: str) -> Chosen:
+        """The chosen part of a call whose weights exist already."""
         samples = self.samples_of(weights.shape[0], name)
         heads = _indices("heads", self.heads, weights.shape[1], name)
         chosen = weights[samples][:, heads]
         if self.average_heads:
             chosen = chosen.mean(1, keepdim=True)
-        if self.max_size is not None:
-            chosen = pool_map(chosen, self.max_size, self.pool)
-        return chosen, samples, heads
+        if self.max_size is None or max(chosen.shape[-2:]) <= self.max_size:
+            return Chosen(chosen, samples, heads)
+        pooled = pool_map(chosen, self.max_size, self.pool)
+        return Chosen(pooled, samples, heads, score_weights(chosen))
 
     def samples_of(self, size: int, name: str) -> list[int]:
         """Which samples of a batch of this size."""

@@ -9,6 +9,7 @@ here a second time, in at least float32 and without gradient, a block of query r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -113,6 +114,7 @@ def attention_distribution(
     average_heads: bool = False,
     max_size: int | None = None,
     pool: Pool = "mean",
+    visit: Callable[[Tensor, int], None] = lambda block, start: None,
 ) -> Float[Tensor, "N H L S"]:
     """The weights of a call: softmax of its scores, before dropout.
 
@@ -121,6 +123,8 @@ def attention_distribution(
         average_heads: Whether to return the mean over heads, as one head.
         max_size: The largest length kept along each axis; longer axes are pooled.
         pool: How a block of weights becomes one: its mean or its largest.
+        visit: When the map is pooled, called with each block of whole rows (N, H, rows, S) and
+            the index of its first row, before it is pooled.
 
     Returns:
         (N, H, L, S) in ``scores.dtype``, H = 1 when averaged, L and S at most max_size. Each row
@@ -136,10 +140,11 @@ def attention_distribution(
         return weights(0, length)
     step = max(1, _BLOCK_ELEMENTS // max(1, n * h * source))
     # Keys are pooled a block of rows at a time, queries at the end: (N, H, L, max_size) at most.
-    narrow = [
-        _pool_keys(weights(start, min(start + step, length)), max_size, pool)
-        for start in range(0, length, step)
-    ]
+    narrow = []
+    for start in range(0, length, step):
+        block = weights(start, min(start + step, length))
+        visit(block, start)
+        narrow.append(_pool_keys(block, max_size, pool))
     return pool_map(torch.cat(narrow, dim=2), max_size, pool)
 
 

@@ -45,7 +45,7 @@ def _outermost_fused(module: nn.Module) -> Iterator[nn.Module]:
     found: dict[nn.Module, None] = {}
 
     def visit(module: nn.Module) -> None:
-        if type(module).forward in [fused.forward for fused in _FUSED]:
+        if any(isinstance(module, cls) and type(module).forward is cls.forward for cls in _FUSED):
             found[module] = None
         else:
             for child in module.children():

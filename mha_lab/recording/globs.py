@@ -32,10 +32,10 @@ def check_globs(argument: str, value: str | Sequence[str] | None) -> list[str]:
     Raises:
         TypeError: If they are neither a str nor a list of str.
     """
-    globs = [] if value is None else [value] if isinstance(value, str) else list(value)
-    if not all(isinstance(glob, str) for glob in globs):
+    globs = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(globs, Sequence) or not all(isinstance(glob, str) for glob in globs):
         raise TypeError(f"{argument}={value!r} must be a glob of module paths or a list of them")
-    return globs
+    return list(globs)
 
 
 def refuse_unmatched(argument: str, globs: Sequence[str], paths: Iterable[str]) -> None:

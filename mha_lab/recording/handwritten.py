@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 _RESHAPING = {
-    "__getitem__", "contiguous", "expand", "expand_as", "flatten", "movedim", "permute", "repeat",
-    "repeat_interleave", "reshape", "reshape_as", "squeeze", "swapaxes", "swapdims", "transpose",
-    "unflatten", "unsqueeze", "view", "view_as",
+    "__get__", "__getitem__", "contiguous", "expand", "expand_as", "flatten", "movedim", "permute",
+    "repeat", "repeat_interleave", "reshape", "reshape_as", "squeeze", "swapaxes", "swapdims",
+    "transpose", "unflatten", "unsqueeze", "view", "view_as",
 }  # fmt: skip
-"""Functions that move weights; what is recorded moves with them."""
+"""Functions that move weights (``__get__`` is ``.mT``); what is recorded moves with them."""
 
 _KEEPING = {
     "__imul__", "__mul__", "__rmul__", "__truediv__", "alpha_dropout", "bfloat16", "clone",
@@ -82,7 +82,8 @@ class SoftmaxTracker:
         elif isinstance(result, Tensor) and (source := self._find(args[0])) is not None:
             if name in _RESHAPING:
                 moved = func(source.weights, *args[1:], **kwargs)
-                self._remember(result, moved, source.softmax)
+                if isinstance(moved, Tensor):
+                    self._remember(result, moved, source.softmax)
             elif name in _KEEPING:
                 self._remember(result, source.weights, source.softmax)
         return None

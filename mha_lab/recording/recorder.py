@@ -157,6 +157,7 @@ class _Recorder(TorchFunctionMode):
                 size=call.size,
                 samples=call.samples,
                 heads=call.heads,
+                whole_scores=call.scores,
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ class Weighed:
         size: (L, S) of the call, before pooling.
         samples: Which samples of the batch they are.
         heads: Which heads they are; None when averaged.
+        scores: The scores (H,) of the whole map where it was pooled; else None.
         is_causal: Whether no query sees a later key.
     """
 
@@ -32,6 +33,7 @@ class Weighed:
     size: tuple[int, int]
     samples: tuple[int, ...]
     heads: tuple[int, ...] | None
+    scores: dict[str, Tensor] | None
     is_causal: bool
 
 
@@ -62,23 +64,24 @@ def weigh(
         is_causal = scores.is_causal
         size = tuple(scores.shape[2:])
         with torch.autocast(scores.q.device.type, enabled=False):
-            weights, samples, heads = part.of_scores(scores, caller.name)
+            chosen = part.of_scores(scores, caller.name)
     else:
         whole = args[0] if func is None else func.attention_weights(*args, **kwargs)  # type: ignore[attr-defined]
         whole = as_heads(whole, caller.num_heads)
         whole = whole.to(torch.promote_types(whole.dtype, torch.float32))
         size = tuple(whole.shape[-2:])
-        weights, samples, heads = part.of_weights(whole, caller.name)
+        chosen = part.of_weights(whole, caller.name)
     if within_transform:
-        weights = outside_transforms(weights)
+        weights = outside_transforms(chosen.weights)
         samples = choice.samples_of(weights.shape[0], caller.name)
-        weights = weights[samples]
+        chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None)
     return Weighed(
-        weights=weights,
+        weights=chosen.weights,
         size=(size[0], size[1]),
-        samples=tuple(samples),
-        heads=None if choice.average_heads else tuple(heads),
-        is_causal=is_causal or _sees_no_later_key(weights, size[0], size[1]),
+        samples=tuple(chosen.samples),
+        heads=None if choice.average_heads else tuple(chosen.heads),
+        scores=chosen.scores,
+        is_causal=is_causal or _sees_no_later_key(chosen.weights, size[0], size[1]),
     )
 
 
