@@ -134,11 +134,14 @@ def unpack_codes(header: Header, packed: bytes) -> NDArray[np.unsignedinteger]:
     expected = int(np.prod(header.shape, dtype=np.int64)) * header.coding.dtype.itemsize
     try:
         # One byte more than expected is enough to notice too many; never inflate without a limit.
-        raw = zlib.decompressobj().decompress(packed, expected + 1)
+        stream = zlib.decompressobj()
+        raw = stream.decompress(packed, expected + 1)
     except zlib.error as error:
         raise DamagedMapError("the map's weights cannot be decompressed") from error
     if len(raw) != expected:
         raise DamagedMapError(f"the map has {len(raw)} bytes of weights instead of {expected}")
+    if not stream.eof:
+        raise DamagedMapError("the map's weights are cut off")
     return np.frombuffer(raw, header.coding.dtype).reshape(header.shape)
 
 

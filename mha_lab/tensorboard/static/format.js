@@ -5,7 +5,6 @@ const INVISIBLE =
 
 /** A token with a sign in place of what cannot be seen, or would turn the text around it. */
 export function visible(token) {
-  if (token === "") return "∅";
   if (/^ +$/.test(token)) return "␣".repeat(token.length);
   return token.replace(INVISIBLE, (sign) => {
     const code = sign.codePointAt(0);

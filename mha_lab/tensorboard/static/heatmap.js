@@ -149,20 +149,20 @@ export class Heatmap {
   crosshair(place) {
     const here = place && this.map && place.query < this.map.rows && place.key < this.map.columns;
     for (const node of [this.row, this.column]) node.hidden = !here;
-    const named = here && this.layout.labelled;
-    for (const node of [this.rowChip, this.columnChip]) node.hidden = !named;
+    for (const node of [this.rowChip, this.columnChip]) node.hidden = true;
     if (!here) return;
     const { left, top, cell, width, height } = this.layout;
     const thickness = Math.max(cell, 2);
     place2(this.row, left, top + place.query * cell, width - left - 1, thickness);
     place2(this.column, left + place.key * cell, top, thickness, height - top - 1);
-    if (!named) return;
+    if (!this.layout.labelled) return;
     this.rowChip.textContent = shorten(label(this.map.queryTokens, place.query), 40);
     this.rowChip.style.transform =
       `translate(${left - 3}px, ${top + (place.query + 0.5) * cell}px) translate(-100%, -50%)`;
     this.columnChip.textContent = shorten(label(this.map.keyTokens, place.key), 40);
     this.columnChip.style.transform =
       `translate(${left + (place.key + 0.5) * cell}px, ${top - 3}px) rotate(-90deg) translate(0, -50%)`;
+    for (const chip of [this.rowChip, this.columnChip]) chip.hidden = chip.textContent === "";
   }
 }
 

@@ -51,5 +51,6 @@ function describe(tokens, index, size, length) {
   const first = pooled ? Math.floor((index * size) / length) : index;
   const last = pooled ? Math.ceil(((index + 1) * size) / length) - 1 : index;
   const position = first === last ? `${first}` : `${first}–${last}`;
-  return tokens ? `${shorten(label(tokens, index), 40)}  ${position}` : position;
+  const token = tokens ? shorten(label(tokens, index), 40) || "(padding)" : "";
+  return token ? `${token}  ${position}` : position;
 }
