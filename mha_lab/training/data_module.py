@@ -104,7 +104,7 @@ class TaskDataModule(pl.LightningDataModule):
         generator = torch.Generator().manual_seed(batch_seed(self.seed, epoch))
         order = torch.randperm(len(rows.source), generator=generator)
         chosen = order[slot * self.batch_size : (slot + 1) * self.batch_size]
-        return Batch(rows.source[chosen], rows.target[chosen])
+        return trim(Batch(rows.source[chosen], rows.target[chosen]))
 
     def _evaluation_batches(self, split: Split, size: int) -> "FixedBatches":
         """Each process's share of a fixed set, every sequence in exactly one.
