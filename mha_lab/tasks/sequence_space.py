@@ -11,7 +11,7 @@ from mha_lab.tasks.splits import BUCKETS, Split, is_in, sequence_hash
 from mha_lab.tasks.vocabulary import Vocabulary
 
 FIRST = len(Vocabulary.SPECIAL)  # the id of the first symbol
-ENUMERABLE = 2**16  # of so many sequences of one length, every one can be looked at
+ENUMERABLE = 2**14  # of so many sequences of one length, every one can be looked at
 BLOCK = 2**16  # so many candidates are drawn at once, to bound memory
 SURE = 2**10  # of so many, every split has some: none is left out but with probability 2e-29
 
@@ -73,18 +73,25 @@ class SequenceSpace:
     def sample(self, split: Split, size: int, generator: torch.Generator) -> Int[Tensor, "N L"]:
         """Draw distinct sequences of a split, in random order.
 
-        As many of each length as can be; where a length has too few, the others have more.
+        As many of each length as of the others; where one has too few, the others have more. Of a
+        length with very many sequences, up to half of the split's are used.
 
         Args:
             split: where they must belong.
             size: how many; fewer come back only where the whole split has fewer.
             generator: source of the random numbers.
         """
-        room = {n: self._room(split, n) for n in self._range()}
-        chosen = [
-            self._some(split, length, share, generator)
-            for length, share in even_shares(size, room).items()
-        ]
+        listed = {n: self.members(split, n) for n in self._range() if self._count(n) <= ENUMERABLE}
+        room = {
+            n: len(listed[n]) if n in listed else self._count(n) // (2 * BUCKETS)
+            for n in self._range()
+        }
+        chosen = []
+        for length, share in even_shares(size, room).items():
+            some = (
+                listed[length] if length in listed else self._find(split, length, share, generator)
+            )
+            chosen.append(some[torch.randperm(len(some), generator=generator)[:share]])
         rows = torch.cat(chosen)
         return rows[torch.randperm(len(rows), generator=generator)]
 
@@ -101,24 +108,16 @@ class SequenceSpace:
     def _count(self, length: int) -> int:
         return int(self.vocab_size**length)
 
-    def _room(self, split: Split, length: int) -> int:
-        """How many distinct sequences may be drawn: all of a small set, half of a large one."""
-        if self._count(length) <= ENUMERABLE:
-            return len(self.members(split, length))
-        return self._count(length) // (2 * BUCKETS)
-
-    def _some(
-        self, split: Split, length: int, share: int, generator: torch.Generator
+    def _find(
+        self, split: Split, length: int, least: int, generator: torch.Generator
     ) -> Int[Tensor, "K L"]:
-        if self._count(length) <= ENUMERABLE:
-            found = self.members(split, length)
-        else:
-            found = torch.empty(0, self.max_length, dtype=torch.long)
-            while len(found) < share:
-                tries = min(2 * BUCKETS * (share - len(found)), BLOCK)
-                rows = self._anywhere(torch.full((tries,), length), generator)
-                found = _distinct(torch.cat([found, rows[is_in(split, rows)]]))
-        return found[torch.randperm(len(found), generator=generator)[:share]]
+        """Draw until there are enough distinct sequences of a split, by hash; some more may be."""
+        found = torch.empty(0, self.max_length, dtype=torch.long)
+        while len(found) < least:
+            tries = min(2 * BUCKETS * (least - len(found)), BLOCK)
+            rows = self._anywhere(torch.full((tries,), length), generator)
+            found = _distinct(torch.cat([found, rows[is_in(split, rows)]]))
+        return found
 
     def _anywhere(
         self, lengths: Int[Tensor, " N"], generator: torch.Generator

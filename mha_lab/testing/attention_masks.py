@@ -24,6 +24,7 @@ def mask_checks() -> list[Check]:
         padding_of_nothing_changes_nothing,
         true_blocks_in_a_boolean_mask,
         minus_infinity_blocks_in_a_float_mask,
+        a_float_mask_is_added_to_the_scores,
         later_positions_do_not_matter_under_a_causal_mask,
         is_causal_agrees_with_its_mask,
         mask_and_padding_both_apply,
@@ -74,7 +75,7 @@ def true_blocks_in_a_boolean_mask(factory: Factory) -> None:
 
 
 def minus_infinity_blocks_in_a_float_mask(factory: Factory) -> None:
-    """A float mask of 0 and -inf is like the boolean one; it is added to the scores."""
+    """A float mask of 0 and -inf is like the boolean one."""
     module = make(factory)
     query, _ = inputs()
     mask = causal()
@@ -83,6 +84,19 @@ def minus_infinity_blocks_in_a_float_mask(factory: Factory) -> None:
         attend(module, query, query, attn_mask=floats),
         attend(module, query, query, attn_mask=mask),
         "a float attn_mask with -inf must block as the boolean one with True does",
+    )
+
+
+def a_float_mask_is_added_to_the_scores(factory: Factory) -> None:
+    """Adding m to a score multiplies its weight by exp(m), before the row is made to sum to 1."""
+    module = make(factory)
+    mask = torch.zeros(L, S)
+    mask[:, 1], mask[2, 3] = 0.5, -0.7
+    scaled = weights_of(module, average_attn_weights=False) * mask.exp()
+    same(
+        weights_of(module, attn_mask=mask, average_attn_weights=False),
+        scaled / scaled.sum(-1, keepdim=True),
+        "a float attn_mask must be added to the scores",
     )
 
 
