@@ -97,9 +97,10 @@ def build(cfg: DictConfig, key: str, **extra: Any) -> Any:
     Raises:
         UserError: an unknown key, a value of the wrong type, or one that the object refuses.
     """
-    node = OmegaConf.to_container(OmegaConf.select(cfg, key))
-    if not isinstance(node, dict) or "_target_" not in node:
+    content = OmegaConf.to_container(OmegaConf.select(cfg, key))
+    if not isinstance(content, dict) or "_target_" not in content:
         raise UserError(f"{key} needs a _target_: the class or function that makes it")
+    node: dict[str, Any] = {str(name): value for name, value in content.items()}
     target = _locate(key, node.pop("_target_"))
     is_partial = node.pop("_partial_", False)
     _check_arguments(key, target, node)
@@ -123,10 +124,10 @@ def _locate(key: str, path: Any) -> Callable[..., Any]:
         log.disabled = False
     if not callable(found):
         raise UserError(f"{key}._target_={path!r} is not a class or function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def _check_arguments(key: str, target: Callable[..., Any], node: dict[Any, Any]) -> None:
+def _check_arguments(key: str, target: Callable[..., Any], node: dict[str, Any]) -> None:
     """Compare names and types with the target's signature, before anything runs."""
     from beartype import BeartypeConf
     from beartype.door import is_bearable
@@ -141,8 +142,8 @@ def _check_arguments(key: str, target: Callable[..., Any], node: dict[Any, Any])
     for name, value in node.items():
         if name not in parameters and not open_ended:
             known = [n for n in parameters if n != "self"]
-            raise UserError(f"unknown key '{key}.{name}'{nearest(str(name), known)}")
-        hint = hints.get(str(name), Any)
+            raise UserError(f"unknown key '{key}.{name}'{nearest(name, known)}")
+        hint = hints.get(name, Any)
         if hint is bool or not isinstance(value, bool):
             fits = is_bearable(value, hint, conf=BeartypeConf(is_pep484_tower=True))
         else:  # bool is an int to Python, never to a person

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
-from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from mha_lab import config
 from mha_lab.build import Parts, build, build_parts

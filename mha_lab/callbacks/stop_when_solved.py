@@ -19,9 +19,7 @@ class StopWhenSolved(pl.Callback):
         ValueError: the threshold is not in (0, 1].
     """
 
-    def __init__(
-        self, threshold: float = 0.999, monitor: str = "val/sequence_accuracy"
-    ) -> None:
+    def __init__(self, threshold: float = 0.999, monitor: str = "val/sequence_accuracy") -> None:
         if not 0 < threshold <= 1:
             raise ValueError(f"stop_when_solved.threshold must be in (0, 1], got {threshold}")
         self.threshold = threshold

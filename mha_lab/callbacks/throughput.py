@@ -30,7 +30,8 @@ class Throughput(pl.Callback):
         self._sequences += _first_tensor(batch).shape[0]
         if trainer.fit_loop.epoch_loop._should_accumulate():
             return
-        if trainer.global_step % trainer.log_every_n_steps == 0 and self._since is not None:
+        every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if trainer.global_step % every == 0 and self._since is not None:
             seconds = time.perf_counter() - self._since
             rate = self._sequences * trainer.world_size / max(seconds, 1e-9)
             pl_module.log("train/sequences_per_second", rate, on_step=True, on_epoch=False)

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from mha_lab.errors import UserError, nearest
 
 
-def split(
-    arguments: Sequence[str], settings: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
+def split(arguments: Sequence[str], settings: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Separate a command's own ``key=value`` settings from its other words.
 
     Args:

@@ -42,9 +42,7 @@ def main(arguments: Sequence[str]) -> int:
             cfg = compose(overrides or ["+experiment=copy"], run_dir=run_dir)
             bare, harness = bare_loop(cfg, steps), harness_loop(cfg, steps)
             ratios.append(harness / bare)
-            table.add_row(
-                str(number + 1), f"{bare:.1f}", f"{harness:.1f}", f"{harness / bare:.3f}"
-            )
+            table.add_row(str(number + 1), f"{bare:.1f}", f"{harness:.1f}", f"{harness / bare:.3f}")
     Console().print(table)
     print(f"median ratio {statistics.median(ratios):.3f}")
     return 0
@@ -69,7 +67,7 @@ def bare_loop(cfg: "DictConfig", steps: int) -> float:
         batch = next(batches)
         loss = token_loss(model(batch.source, batch.target), batch.target)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), cfg.trainer.gradient_clip_val)
         optimizer.step()
         schedule.step()

@@ -21,6 +21,11 @@ class RunGuard(Callback):
     sweep_folder: ClassVar[Path | None] = None
     refusal: ClassVar[UserError | None] = None
 
+    @classmethod
+    def forget(cls) -> None:
+        """Before another command line in the same process."""
+        cls.sweep_folder = cls.refusal = None
+
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Look at the folder of a single run."""
         if "LOCAL_RANK" in os.environ:  # a further process of a distributed run joins its folder

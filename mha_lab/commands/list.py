@@ -22,11 +22,13 @@ def main(arguments: Sequence[str]) -> int:
             raise UserError(
                 f"unknown group {word!r}{nearest(word, known)} (there are: {', '.join(known)})"
             )
-    chosen = arguments or [*(g for g in _LEADS if g in known), *(g for g in known if g not in _LEADS)]
+    chosen = arguments or [
+        *(g for g in _LEADS if g in known),
+        *(g for g in known if g not in _LEADS),
+    ]
     for group in chosen:
         prefix = "+" if group == "experiment" else ""
         print(f"{prefix}{group}=")
         for name, line in options(group).items():
             print(f"  {name:<16} {line}")
     return 0
-

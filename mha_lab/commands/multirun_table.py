@@ -47,7 +47,11 @@ def show(folder: Path) -> int:
     write_rows(
         folder / "summary.csv",
         [
-            {"run": row["run"], **{k: row["overrides"].get(k, "") for k in varying}, **row["summary"]}
+            {
+                "run": row["run"],
+                **{k: row["overrides"].get(k, "") for k in varying},
+                **row["summary"],
+            }
             for row in rows
         ],
     )

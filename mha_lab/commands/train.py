@@ -55,7 +55,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
     _outcome.clear()
-    RunGuard.sweep_folder, RunGuard.refusal = None, None
+    RunGuard.forget()
     words = sys.argv
     sys.argv = [words[0], *arguments]
     try:

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from mha_lab.models.blocks import EncoderBlock, Stack, causal_mask
 from mha_lab.models.embedding import TokenEmbedding
-from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory
+from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.sequences import decode_greedily
 from mha_lab.tasks.vocabulary import Vocabulary
 
 
-class Decoder(nn.Module):
+class Decoder(SequenceModel):
     """A language model that goes on after ``source <sep>`` with the target.
 
     Args:
@@ -34,8 +34,6 @@ class Decoder(nn.Module):
     Raises:
         ValueError: a value out of its range.
     """
-
-    uses_attention = True
 
     def __init__(
         self,

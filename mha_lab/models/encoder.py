@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from mha_lab.models.blocks import EncoderBlock, Stack
 from mha_lab.models.embedding import TokenEmbedding
-from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory
+from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.sequences import decode_greedily, padding_mask
 from mha_lab.tasks.vocabulary import Vocabulary
 
 
-class Encoder(nn.Module):
+class Encoder(SequenceModel):
     """A bidirectional stack over the source; output token t is read at source position t.
 
     It is for tasks whose output is no longer than the input.
@@ -36,8 +36,6 @@ class Encoder(nn.Module):
     Raises:
         ValueError: a value out of its range.
     """
-
-    uses_attention = True
 
     def __init__(
         self,

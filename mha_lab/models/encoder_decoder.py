@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from mha_lab.models.blocks import DecoderBlock, EncoderBlock, Stack, causal_mask
 from mha_lab.models.embedding import TokenEmbedding
-from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory
+from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.sequences import decode_greedily, padding_mask, shift_right
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(SequenceModel):
     """The Transformer: an encoder reads the source, a decoder writes the target.
 
     Args:
@@ -32,8 +32,6 @@ class EncoderDecoder(nn.Module):
     Raises:
         ValueError: a value out of its range.
     """
-
-    uses_attention = True
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """What every model answers to, and what the models ask of attention and of positions."""
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -27,20 +28,21 @@ class PositionFactory(Protocol):
         """Make an encoding for inputs of ``embed_dim`` numbers."""
 
 
-class SequenceModel(Protocol):
-    """Maps a source sequence to a target sequence.
+class SequenceModel(nn.Module, ABC):
+    """Maps a source sequence to a target sequence: what every model answers to.
 
-    Both are token ids, right-padded with ``<pad>``; each row ends in ``<eos>``. A model is an
-    ``nn.Module``; its constructor takes the vocabulary's size first and all else by keyword.
+    Both are token ids, right-padded with ``<pad>``; each row ends in ``<eos>``. A model's
+    constructor takes the vocabulary's size first and all else by keyword.
 
     Attributes:
         uses_attention: False for a model whose constructor wants neither ``attention`` nor
             ``position``.
     """
 
-    uses_attention: bool
+    uses_attention: ClassVar[bool] = True
 
-    def __call__(
+    @abstractmethod
+    def forward(
         self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
     ) -> Float[Tensor, "N T V"]:
         """Teacher forcing: the logits at t predict ``target[:, t]``, given only what precedes it.
@@ -48,12 +50,14 @@ class SequenceModel(Protocol):
         The model makes the shifted input itself, by prepending ``<bos>``.
         """
 
+    @abstractmethod
     def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
         """Decode greedily, in evaluation mode: each row up to its ``<eos>``, then ``<pad>``.
 
         T is the length of the longest output, at most ``max_length``.
         """
 
+    @abstractmethod
     def attention_axes(
         self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
     ) -> dict[str, Axes]:
@@ -63,6 +67,3 @@ class SequenceModel(Protocol):
             For each pattern of module names, e.g. ``decoder.*.cross_attn``, the token ids of the
             queries and of the keys.
         """
-
-    def parameters(self, recurse: bool = True) -> Any:
-        """As in ``nn.Module``."""

@@ -11,14 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mha_lab.models.encoder_decoder import EncoderDecoder
-from mha_lab.models.interface import Axes
+from mha_lab.models.interface import Axes, SequenceModel
 from mha_lab.models.sequences import decode_greedily, shift_right
 from mha_lab.tasks.vocabulary import Vocabulary
 
 State = tuple[Tensor, Tensor]
 
 
-class Recurrent(nn.Module):
+class Recurrent(SequenceModel):
     """One LSTM reads the source, another writes the target from the first one's last state.
 
     Args:

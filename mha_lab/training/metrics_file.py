@@ -59,7 +59,7 @@ class MetricsFile(Logger):
         return str(self._folder)
 
     @rank_zero_only
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+    def log_metrics(self, metrics: dict[str, Any], step: int | None = None) -> None:
         """Add metrics to the row of a step."""
         step = len(self._rows) if step is None else step
         row = self._rows.setdefault(step, {"step": step})

@@ -36,8 +36,7 @@ class SequenceModule(pl.LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Loss of one batch: cross-entropy over the target's tokens, padding ignored."""
         loss = token_loss(self.model(batch.source, batch.target), batch.target)
-        # Logging costs more than a small model's layer: only on the steps that loggers keep.
-        if (self.global_step + 1) % self.trainer.log_every_n_steps == 0:
+        if self._is_logged_step():
             self.log("train/loss", loss.detach(), prog_bar=True)
             self.log("train/learning_rate", self.trainer.optimizers[0].param_groups[0]["lr"])
         return loss
@@ -54,8 +53,13 @@ class SequenceModule(pl.LightningModule):
             return
         limit = gradient_clip_val or float("inf")
         norm = nn.utils.clip_grad_norm_(self.parameters(), limit)
-        if (self.global_step + 1) % self.trainer.log_every_n_steps == 0:
+        if self._is_logged_step():
             self.log("train/gradient_norm", norm)
+
+    def _is_logged_step(self) -> bool:
+        """Logging costs more than a small model's layer: only on the steps that loggers keep."""
+        every: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        return (self.global_step + 1) % every == 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Loss and accuracies of one validation batch, logged as ``val/...``."""

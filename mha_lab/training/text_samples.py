@@ -38,7 +38,7 @@ class TextSamples(pl.Callback):
         if batch_idx or trainer.sanity_checking or trainer.global_rank:
             return
         experiments = [getattr(logger, "experiment", None) for logger in trainer.loggers]
-        writers = [experiment for experiment in experiments if hasattr(experiment, "add_text")]
+        writers: list[Any] = [one for one in experiments if hasattr(one, "add_text")]
         if not writers or not isinstance(pl_module, SequenceModule):
             return
         table = self._table(pl_module, Batch(*(part[: self.samples] for part in batch)))
