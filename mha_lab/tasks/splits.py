@@ -23,6 +23,11 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 BUCKETS = 16
 _BUCKET_OF = {"validation": 0, "test": 1}
 
+_STEP, _FIRST, _SECOND = (
+    np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+_27, _30, _31, _60 = (np.uint64(shift) for shift in (27, 30, 31, 60))
+
 
 def is_in(split: Split, rows: Int[Tensor, "N L"]) -> Bool[Tensor, " N"]:
     """Tell which sequences belong to a split.
@@ -31,7 +36,7 @@ def is_in(split: Split, rows: Int[Tensor, "N L"]) -> Bool[Tensor, " N"]:
         split: ``"train"``, ``"validation"`` or ``"test"``.
         rows: (N, L) ids on the CPU, padded on the right with 0, which does not count.
     """
-    bucket = sequence_hash(rows) >> np.uint64(60)
+    bucket = sequence_hash(rows) >> _60
     if split == "train":
         return torch.from_numpy(bucket >= len(_BUCKET_OF))
     return torch.from_numpy(bucket == _BUCKET_OF[split])
@@ -39,8 +44,8 @@ def is_in(split: Split, rows: Int[Tensor, "N L"]) -> Bool[Tensor, " N"]:
 
 def sequence_hash(rows: Int[Tensor, "N L"]) -> npt.NDArray[np.uint64]:
     """64 bits for each sequence, independent of process, machine and padding."""
-    ids = rows.numpy().astype(np.uint64)
-    return _mix((ids * _multipliers(ids.shape[1])).sum(axis=1, dtype=np.uint64))
+    ids = rows.long().numpy().view(np.uint64)  # the same bits: ids are never negative
+    return _mix(ids @ _multipliers(ids.shape[1]))
 
 
 def batch_seed(seed: int, index: int) -> int:
@@ -56,7 +61,7 @@ def _multipliers(width: int) -> npt.NDArray[np.uint64]:
 
 def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """SplitMix64: one step and its output, for arrays; arithmetic is modulo 2^64."""
-    z = values + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    z = values + _STEP
+    z = (z ^ (z >> _30)) * _FIRST
+    z = (z ^ (z >> _27)) * _SECOND
+    return z ^ (z >> _31)

@@ -35,7 +35,7 @@ class TaskDataModule(pl.LightningDataModule):
             MHA_LAB_CACHE, or ``~/.cache/mha_lab``.
 
     Raises:
-        ValueError: a size is below 1, or train_size is above what the task has.
+        ValueError: a size is below 1, seed is below 0, or train_size is above what the task has.
     """
 
     def __init__(
@@ -55,6 +55,8 @@ class TaskDataModule(pl.LightningDataModule):
         for name, size in sizes.items():
             if size is not None and size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}")
+        if seed < 0:
+            raise ValueError(f"seed must be at least 0, got {seed}")
         available = task.training_size
         if train_size is not None and available is not None and train_size > available:
             raise ValueError(

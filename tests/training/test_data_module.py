@@ -162,6 +162,11 @@ def test_sizes_are_checked(make, name: str) -> None:
         make(**{name: 0})
 
 
+def test_seed_is_checked(make) -> None:
+    with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
+        make(seed=-1)
+
+
 def test_stream_has_no_length_and_can_be_iterated_again(make) -> None:
     stream = make().train_dataloader()
     assert not hasattr(stream, "__len__")
