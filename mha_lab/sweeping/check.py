@@ -12,8 +12,13 @@ from mha_lab.sweeping.space import Parameter, Space, grid_size, override
 DEFAULT_TRIALS = 30
 
 
-def check(plan: Plan, space: Space) -> int:
+def check(plan: Plan, space: Space, base: DictConfig) -> int:
     """Compare a plan with the config tree.
+
+    Args:
+        plan: the sweep.
+        space: what varies.
+        base: the config that the fixed overrides make.
 
     Returns:
         How many trials it has.
@@ -22,7 +27,6 @@ def check(plan: Plan, space: Space) -> int:
         UserError: a key or option that does not exist, values of another type than the key's, a
             grid without end, an objective that the runs would not have, runs of many processes.
     """
-    base = config.compose(plan.overrides, run_dir="RUN")
     for parameter in space.values():
         _check_parameter(parameter, base)
     config.compose(

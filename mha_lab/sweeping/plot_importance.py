@@ -11,18 +11,21 @@ from matplotlib.figure import Figure
 
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.plot_parts import new_figure
+from mha_lab.sweeping.settings import MAXIMIZE
 from mha_lab.sweeping.space import Space
 
 FEWEST_TRIALS = 4
 
 
-def importances(study: optuna.Study, index: int) -> dict[str, float]:
-    """The share of each key in the variation of an objective; empty where it cannot be told.
+def importances(study: optuna.Study, index: int, *, is_higher_better: bool) -> dict[str, float]:
+    """How much each key has to do with an objective being good; empty where it cannot be told.
 
     Args:
         study: the study.
         index: which objective.
+        is_higher_better: its direction.
     """
+    sign = -1 if is_higher_better else 1  # the evaluator looks at what makes the target low
     complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     values = {trial.values[index] for trial in complete if math.isfinite(trial.values[index])}
     if len(values) < FEWEST_TRIALS:
@@ -38,7 +41,8 @@ def draw_importance(plan: Plan, space: Space, study: optuna.Study) -> Figure:
     for index, (name, axes) in enumerate(
         zip(names, figure.subplots(1, len(names), squeeze=False)[0], strict=True)
     ):
-        shares = importances(study, index)
+        is_higher_better = plan.settings.directions[index] == MAXIMIZE
+        shares = importances(study, index, is_higher_better=is_higher_better)
         keys = sorted(space, key=lambda key: shares.get(key, 0.0))
         bars = axes.barh(keys, [shares.get(key, 0.0) for key in keys], color="#3b6ea8")
         axes.bar_label(bars, fmt="%.2f", padding=3)

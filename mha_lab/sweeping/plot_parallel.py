@@ -26,6 +26,7 @@ def draw_parallel(plan: Plan, space: Space, results: Sequence[Result]) -> Figure
     figure = new_figure(1.8 + 1.9 * len(scales), 4.8)
     axes = figure.subplots()
     colors = Colors(plan, shown)
+    labels: set[str] = set()
     for result in reversed(shown):  # the best last, on top
         values = {**result.trial.params, **result.objectives}
         heights = [place(values[key]) for key, place, _ in scales if key in values]
@@ -37,13 +38,15 @@ def draw_parallel(plan: Plan, space: Space, results: Sequence[Result]) -> Figure
             linewidth=1.6 if is_complete else 0.8,
             alpha=0.85 if is_complete else 0.6,
             zorder=2 if is_complete else 1,
+            label=None if is_complete or "pruned" in labels else "pruned or failed",
         )
+        labels |= set() if is_complete else {"pruned"}
     if shown and shown[0].objectives:
         values = {**shown[0].trial.params, **shown[0].objectives}
         heights = [place(values[key]) for key, place, _ in scales]
         best = f"best: trial {shown[0].trial.number}"
         axes.plot(range(len(heights)), heights, color=BEST, linewidth=3, zorder=3, label=best)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), frameon=False)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), frameon=False, ncols=2)
     for x, (_, _, ticks) in enumerate(scales):
         _draw_scale(axes, x, ticks)
     axes.set(xlim=(-0.35, len(scales) - 0.6), ylim=(-0.06, 1.06), yticks=[])
@@ -104,7 +107,7 @@ def _linear_scale(
     start, width = bend(low), (bend(high) - bend(low)) / top
     marks = np.geomspace(low, high, _TICKS) if log else np.linspace(low, high, _TICKS)
     is_whole = isinstance(low, int)
-    texts = [str(round(mark)) if is_whole else f"{mark:.3g}" for mark in marks]
+    texts = [str(round(mark)) if is_whole else f"{mark:.2g}" for mark in marks]
     heights = np.linspace(0, top, _TICKS).tolist()
     return (
         lambda value: (bend(float(value)) - start) / width,

@@ -35,13 +35,15 @@ def more_processes(plan: Plan, size: int) -> Iterator[list[BaseProcess]]:
 
 def _work_quietly(plan: Plan, size: int) -> None:
     """A further worker; it ends with the process that started it."""
+    from mha_lab.config import compose
     from mha_lab.sweeping.space import read_space
     from mha_lab.sweeping.worker import join, work
 
     os.setpgrp()  # Ctrl-C goes to the first process, which passes it on once
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        work(plan, read_space(plan.space), join(plan, size))
+        base = compose(plan.overrides, run_dir="RUN")
+        work(plan, read_space(plan.space), join(plan, base, size))
     except KeyboardInterrupt:
         os._exit(130)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -77,10 +78,10 @@ def write_csv(plan: Plan, results: list[Result]) -> None:
 
 def show(plan: Plan, results: list[Result], console: Console) -> None:
     """Print the table."""
-    table = Table(title=f"sweep {plan.name}")
+    table = Table(title=f"sweep {plan.name}", box=box.SIMPLE_HEAD)
     objectives = plan.settings.objectives
     for column in ("trial", *plan.space, *objectives, "steps", "seconds", "state"):
-        table.add_column(column, overflow="fold")
+        table.add_column(_on_lines(column), no_wrap=True)
     for result in results[:MOST_ROWS]:
         table.add_row(
             f"{result.trial.number}{' ★' if result.is_best else ''}",
@@ -88,11 +89,16 @@ def show(plan: Plan, results: list[Result], console: Console) -> None:
             *(number(result.objectives.get(name)) for name in objectives),
             number(result.attribute(STEPS, None)),
             number(result.attribute(SECONDS, None)),
-            ": ".join(part for part in (result.state, result.attribute(REASON)) if part),
+            result.state,
         )
     console.print(table)
     if len(results) > MOST_ROWS:
         console.print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
+
+
+def _on_lines(name: str) -> str:
+    """``val/sequence_accuracy`` in three short lines, so that a table fits into a terminal."""
+    return name.replace(".", ".\n").replace("/", "/\n").replace("_accuracy", "_\naccuracy")
 
 
 def number(value: Any) -> str:

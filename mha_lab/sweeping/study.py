@@ -5,7 +5,7 @@ from typing import Any
 from zlib import crc32
 
 import optuna
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage
@@ -20,13 +20,18 @@ RECORD = "sweep.yaml"
 _QUESTION = "question"
 
 
-def open_study(plan: Plan, storage: BaseStorage) -> optuna.Study:
+def open_study(plan: Plan, base: DictConfig, storage: BaseStorage) -> optuna.Study:
     """Make the plan's study, or join it where it exists.
+
+    Args:
+        plan: the sweep.
+        base: the config that the fixed overrides make.
+        storage: where the study is kept.
 
     Raises:
         UserError: a study of that name asks another question.
     """
-    question = ask(plan)
+    question = ask(plan, base)
     try:
         study = optuna.create_study(
             study_name=plan.name,
@@ -45,17 +50,18 @@ def open_study(plan: Plan, storage: BaseStorage) -> optuna.Study:
         study.set_user_attr(_QUESTION, question)
     else:
         _compare(known, question, f"the study {plan.name!r}", "sweep.name")
-    study.pruner = pruner(plan.settings, question["config"]["trainer"])
+    _refuse_orphans(plan, study)
+    study.pruner = pruner(plan.settings, base.trainer)
     return study
 
 
-def open_folder(plan: Plan) -> None:
+def open_folder(plan: Plan, base: DictConfig) -> None:
     """Make the sweep's folder, or go on in it; it says in ``sweep.yaml`` what it is.
 
     Raises:
         UserError: the folder cannot be used, or belongs to something else.
     """
-    file, question = plan.folder / RECORD, ask(plan)
+    file, question = plan.folder / RECORD, ask(plan, base)
     try:
         plan.folder.mkdir(parents=True, exist_ok=True)
         is_used = any(not entry.name.startswith(".") for entry in plan.folder.iterdir())
@@ -67,14 +73,19 @@ def open_folder(plan: Plan) -> None:
     _compare(_read(file), question, str(plan.folder), "sweep.name or sweep.folder")
 
 
-def ask(plan: Plan) -> dict[str, Any]:
-    """The plan's question, with the whole config that its overrides make.
+def _refuse_orphans(plan: Plan, study: optuna.Study) -> None:
+    """Runs of a study that is gone must not be overwritten by those of a new one."""
+    folder = plan.folder / "trials"
+    if not study.get_trials(deepcopy=False) and folder.is_dir() and any(folder.iterdir()):
+        raise UserError(
+            f"{str(folder)!r} holds runs, but the study {plan.name!r} has none: its storage is "
+            "gone, or another one; choose another sweep.folder, or remove that one"
+        )
 
-    Raises:
-        UserError: an override is wrong.
-    """
-    cfg = OmegaConf.to_container(config.compose(plan.overrides, run_dir="RUN"))
-    return {**plan.question, "config": cfg}
+
+def ask(plan: Plan, base: DictConfig) -> dict[str, Any]:
+    """What must be the same for two sweeps to be one study: the plan's question and its config."""
+    return {**plan.question, "config": OmegaConf.to_container(base)}
 
 
 def sampler(settings: Settings, slot: int) -> BaseSampler:
@@ -83,12 +94,12 @@ def sampler(settings: Settings, slot: int) -> BaseSampler:
     return TPESampler(seed=seed) if settings.sampler == "tpe" else RandomSampler(seed=seed)
 
 
-def pruner(settings: Settings, trainer: dict[str, Any]) -> BasePruner:
+def pruner(settings: Settings, trainer: DictConfig) -> BasePruner:
     """The pruner, its resources counted in training steps."""
     match settings.pruner:
         case "hyperband":
             return HyperbandPruner(
-                min_resource=trainer["val_check_interval"], max_resource=trainer["max_steps"]
+                min_resource=trainer.val_check_interval, max_resource=trainer.max_steps
             )
         case "median":
             return MedianPruner()

@@ -5,7 +5,7 @@ import warnings
 import optuna
 from rich.console import Console
 
-from mha_lab.config import first_line
+from mha_lab import config
 from mha_lab.errors import UserError
 from mha_lab.sweeping import hparams
 from mha_lab.sweeping.check import check
@@ -38,11 +38,12 @@ def sweep(plan: Plan, *, train: Train | None = None) -> int:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     space = read_space(plan.space)
-    size = check(plan, space)
+    base = config.compose(plan.overrides, run_dir="RUN")
+    size = check(plan, space, base)
     console = Console()
     try:
-        open_folder(plan)
-        slots = join(plan, size)
+        open_folder(plan, base)
+        slots = join(plan, base, size)
         hparams.write_experiment(plan, space)
         with more_processes(plan, size), Display(plan, slots, console):
             work(plan, space, slots, train=train)
@@ -52,7 +53,7 @@ def sweep(plan: Plan, *, train: Train | None = None) -> int:
         raise
     except FAULTS as error:
         raise UserError(
-            f"the storage of the sweep cannot be reached any more ({first_line(error)}); "
+            f"the storage of the sweep cannot be reached any more ({config.first_line(error)}); "
             "the same command goes on with it"
         ) from error
 

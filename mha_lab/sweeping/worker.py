@@ -1,10 +1,12 @@
 """The loop of a worker: claim a trial, run it, tell the storage."""
 
+import gc
 import shutil
 import time
 from dataclasses import asdict
 
 import optuna
+from omegaconf import DictConfig
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
@@ -21,10 +23,10 @@ METRICS, STEPS, SECONDS = "metrics", "steps", "seconds"
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
-def join(plan: Plan, size: int) -> Slots:
-    """Make the plan's study, or join it."""
+def join(plan: Plan, base: DictConfig, size: int) -> Slots:
+    """Make the plan's study of so many trials, or join it."""
     storage = open_storage(plan.settings.storage, plan.folder)
-    return Slots(open_study(plan, storage), storage, size)
+    return Slots(open_study(plan, base, storage), storage, size)
 
 
 def work(plan: Plan, space: Space, slots: Slots, *, train: Train | None = None) -> None:
@@ -40,6 +42,7 @@ def work(plan: Plan, space: Space, slots: Slots, *, train: Train | None = None) 
         from mha_lab.run import train as train_fully
 
         train = train_fully
+    gc.freeze()  # what is imported stays: not to be searched for garbage after each trial
     worker = Worker(slots.storage, plan.folder / "workers", lease=plan.settings.lease)
     is_grid = plan.settings.sampler == "grid"
     with worker.present():
