@@ -124,7 +124,7 @@ def _locate(key: str, path: Any) -> Callable[..., Any]:
         log.disabled = False
     if not callable(found):
         raise UserError(f"{key}._target_={path!r} is not a class or function")
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def _check_arguments(key: str, target: Callable[..., Any], node: dict[str, Any]) -> None:

@@ -23,8 +23,8 @@ class TextSamples(pl.Callback):
         if samples < 1:
             raise ValueError(f"text_samples.samples must be at least 1, got {samples}")
         self.samples = samples
+        self._examples: Batch | None = None
 
-    @torch.no_grad()
     def on_validation_batch_end(
         self,
         trainer: pl.Trainer,
@@ -34,14 +34,24 @@ class TextSamples(pl.Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Predict the first examples of the first batch and write them as a Markdown table."""
-        if batch_idx or trainer.sanity_checking or trainer.global_rank:
+        """Keep the first examples of the first batch."""
+        if batch_idx == 0 and dataloader_idx == 0:
+            self._examples = Batch(*(part[: self.samples] for part in batch))
+
+    @torch.no_grad()
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Predict them and write a Markdown table.
+
+        Only now: while the batch is under way, a recorder of attention may be watching the model.
+        """
+        examples, self._examples = self._examples, None
+        if trainer.sanity_checking or trainer.global_rank or examples is None:
             return
         experiments = [getattr(logger, "experiment", None) for logger in trainer.loggers]
         writers: list[Any] = [one for one in experiments if hasattr(one, "add_text")]
         if not writers or not isinstance(pl_module, SequenceModule):
             return
-        table = self._table(pl_module, Batch(*(part[: self.samples] for part in batch)))
+        table = self._table(pl_module, examples)
         for writer in writers:
             writer.add_text("samples", table, trainer.global_step)
 
