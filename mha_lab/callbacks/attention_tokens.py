@@ -35,8 +35,7 @@ def _label(one: AttentionMap, tokens: TokenSource) -> AttentionMap:
     if chosen is None:
         return one
     query, key = chosen if isinstance(chosen, tuple) else (chosen, chosen)
-    samples = one.samples or range(one.weights.shape[0])
-    return one.with_tokens([query[i] for i in samples], [key[i] for i in samples])
+    return one.with_tokens([query[i] for i in one.samples], [key[i] for i in one.samples])
 
 
 def _choose(name: str, tokens: TokenSource) -> Tokens | tuple[Tokens, Tokens] | None:

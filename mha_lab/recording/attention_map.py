@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxtyping import Float
@@ -27,8 +28,9 @@ class AttentionMap:
         query_tokens: One list of L labels a sample, or None.
         key_tokens: One list of S labels a sample, or None.
         size: (L, S) of the call itself; larger than that of ``weights`` when the map was pooled.
-        samples: Which samples of the batch these are.
-        heads: Which heads these are; None when they were averaged.
+            Empty means the same.
+        samples: Which samples of the batch these are. Empty means 0 to N-1.
+        heads: Which heads these are; None when they were averaged. Empty means 0 to H-1.
         whole_scores: The scores of the whole map where this one was pooled; else None.
     """
 
@@ -37,23 +39,48 @@ class AttentionMap:
     kind: Kind = "self"
     query_tokens: list[list[str]] | None = None
     key_tokens: list[list[str]] | None = None
-    size: tuple[int, int] | None = None
-    samples: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    size: tuple[int, ...] = ()
+    samples: tuple[int, ...] = ()
+    heads: tuple[int, ...] | None = ()
     whole_scores: dict[str, Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights.ndim != 4:
+            raise ValueError(
+                f"weights of {self.name!r} have shape {tuple(self.weights.shape)}; "
+                "a map needs (N, H, L, S)"
+            )
+        n, h, *size = self.weights.shape
+        object.__setattr__(self, "size", self.size or tuple(size))
+        object.__setattr__(self, "samples", self.samples or tuple(range(n)))
+        if self.heads is not None:
+            object.__setattr__(self, "heads", self.heads or tuple(range(h)))
 
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices: "head 3", or "mean"."""
-        if self.heads is None and self.weights.shape[1] == 1:
+        if self.heads is None:
             return ["mean of heads"]
-        numbers = self.heads or range(self.weights.shape[1])
-        return [f"head {numbers[i]}" for i in (range(len(numbers)) if heads is None else heads)]
+        chosen = self.heads if heads is None else [self.heads[i] for i in heads]
+        return [f"head {head}" for head in chosen]
 
     def plot(self, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
         """Draw the heads of one sample; see :func:`mha_lab.recording.plot.plot_map`."""
         from mha_lab.recording.plot import plot_map
 
         return plot_map(self, sample, heads)
+
+    def save(self, path: str | Path, sample: int = 0, heads: Sequence[int] | None = None) -> Path:
+        """Write a .png, .svg, .html or .npz file; see :func:`mha_lab.recording.save.save_map`."""
+        from mha_lab.recording.save import save_map
+
+        return save_map(self, path, sample, heads)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AttentionMap:
+        """Read a map from an .npz file that ``save`` wrote."""
+        from mha_lab.recording.save import load_arrays
+
+        return cls(**load_arrays(path))
 
     def scores(self) -> dict[str, Float[Tensor, H]]:
         """One number (H,) a head for each score; see :mod:`mha_lab.recording.scores`.
@@ -72,18 +99,45 @@ class AttentionMap:
     @property
     def is_pooled(self) -> bool:
         """Whether the map is smaller than the call's."""
-        return self.size is not None and self.size != tuple(self.weights.shape[-2:])
+        return self.size != tuple(self.weights.shape[-2:])
 
     def with_tokens(
         self, query_tokens: Sequence[Sequence[str]], key_tokens: Sequence[Sequence[str]]
     ) -> AttentionMap:
-        """The same map with its tokens; those of a pooled map are named by first and last."""
-        length, source = self.size or self.weights.shape[-2:]
+        """The same map with its tokens.
+
+        Args:
+            query_tokens: One list a sample, of at most as many tokens as the call had queries;
+                those that are missing at the end, as padding often is, get empty labels.
+            key_tokens: The same of the keys.
+
+        Returns:
+            A map with one label a row and column. A block of a pooled map is named by its first
+            and last token.
+
+        Raises:
+            ValueError: If there are too many tokens, or not one list a sample.
+        """
+        for which, tokens, length in (
+            ("query", query_tokens, self.size[0]),
+            ("key", key_tokens, self.size[1]),
+        ):
+            if len(tokens) != len(self.samples):
+                raise ValueError(
+                    f"{self.name!r} was given {which} tokens of {len(tokens)} samples; "
+                    f"the map has {len(self.samples)} samples"
+                )
+            longest = max(map(len, tokens), default=0)
+            if longest > length:
+                raise ValueError(
+                    f"{self.name!r} was given {longest} {which} tokens; "
+                    f"the map's {which} axis has length {length}"
+                )
         rows, columns = self.weights.shape[-2:]
         return replace(
             self,
-            query_tokens=[pool_tokens(tokens, length, rows) for tokens in query_tokens],
-            key_tokens=[pool_tokens(tokens, source, columns) for tokens in key_tokens],
+            query_tokens=[pool_tokens(tokens, self.size[0], rows) for tokens in query_tokens],
+            key_tokens=[pool_tokens(tokens, self.size[1], columns) for tokens in key_tokens],
         )
 
 

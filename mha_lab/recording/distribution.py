@@ -82,9 +82,13 @@ class Scores:
         if self.is_causal:
             query = torch.arange(start, stop, device=q.device)[:, None]
             key = torch.arange(self.k.shape[2], device=q.device)
-            scores = scores.masked_fill(key > query, -torch.inf)
-        # A row whose every key is blocked has no distribution: softmax says NaN, we say 0.
-        return scores.softmax(-1).masked_fill(scores == -torch.inf, 0.0)
+            scores.masked_fill_(key > query, -torch.inf)
+        weights = scores.softmax(-1)
+        if self.biases or self.allowed:
+            # A row whose every key is blocked has no distribution: softmax says NaN, we say 0.
+            has_no_key = (scores == -torch.inf).all(-1, keepdim=True)
+            weights = weights.masked_fill(has_no_key, 0.0)
+        return weights
 
 
 def pool_map(

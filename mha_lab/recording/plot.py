@@ -7,18 +7,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axis import XAxis
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from mha_lab.recording.attention_map import AttentionMap
 
 _MOST_LABELS = 32
 """Tokens written along one axis; of longer sequences every second, third, ... is written."""
 
+_LONGEST_LABEL = 16
+"""Characters of a token that are written."""
 
-_COLUMNS = 4  # heads side by side
+_COLUMNS = 4
+"""Heads side by side."""
 
 
 def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
@@ -79,18 +84,23 @@ def _size(one: AttentionMap, heads: int) -> tuple[float, float]:
 
 
 def _draw(figure: Figure | SubFigure, one: AttentionMap, sample: int, heads: Sequence[int]) -> None:
+    """Draw the heads of one map, their names, tokens and scale."""
     heads = list(heads)
     panels = one.weights[sample, heads].float().cpu().numpy()
     length, source = panels.shape[-2:]
     columns = min(_COLUMNS, len(heads))
     axes = figure.subplots(math.ceil(len(heads) / columns), columns, squeeze=False).ravel()
     largest = float(np.nanmax(panels, initial=0.0)) or 1.0
-    for ax, weights, name in zip(axes, panels, one.head_names(heads), strict=False):
+    names = one.head_names(heads)
+    for panel, (ax, weights, name) in enumerate(zip(axes, panels, names, strict=False)):
         image = ax.imshow(weights, vmin=0.0, vmax=largest, cmap="viridis", interpolation="nearest")
         ax.set_aspect("auto" if length != source else "equal")
         ax.set_title(name, fontsize="medium", loc="left")
-        _label(ax, "y", length, one.query_tokens[sample] if one.query_tokens else None)
-        _label(ax, "x", source, one.key_tokens[sample] if one.key_tokens else None)
+        _label(ax.yaxis, length, one.query_tokens[sample] if one.query_tokens else None)
+        _label(ax.xaxis, source, one.key_tokens[sample] if one.key_tokens else None)
+        # The same tokens stand beside every head: once a row, and below the lowest, is enough.
+        ax.yaxis.set_tick_params(labelleft=panel % columns == 0)
+        ax.xaxis.set_tick_params(labelbottom=panel + columns >= len(heads))
     for ax in axes[len(heads) :]:
         ax.set_axis_off()
     figure.suptitle(f"{one.name} ({one.kind})")
@@ -99,16 +109,19 @@ def _draw(figure: Figure | SubFigure, one: AttentionMap, sample: int, heads: Seq
     figure.colorbar(image, ax=list(axes), label="weight", fraction=0.05 / columns, pad=0.02)
 
 
-def _label(ax: Axes, axis: str, size: int, tokens: Sequence[str] | None) -> None:
+def _label(axis: Axis, size: int, tokens: Sequence[str] | None) -> None:
     """Write tokens along an axis, or positions where there are none."""
     if tokens is None:
+        axis.set_major_locator(MaxNLocator(integer=True))
         return
-    every = math.ceil(size / _MOST_LABELS)
-    shown = range(0, size, every)
-    # A dollar sign would begin a formula.
-    labels = [tokens[i].replace("$", r"\$") for i in shown]
-    if axis == "y":
-        ax.set_yticks(list(shown), labels, fontsize="small")
-        return
-    upright = max(map(len, labels), default=0) * len(labels) <= 24
-    ax.set_xticks(list(shown), labels, fontsize="small", rotation=0 if upright else 90)
+    shown = range(0, size, math.ceil(size / _MOST_LABELS))
+    labels = [_short(tokens[i]) for i in shown]
+    is_column = isinstance(axis, XAxis)
+    crowded = is_column and max(map(len, labels), default=0) * len(labels) > 24
+    axis.set_ticks(list(shown), labels, fontsize="small", rotation=90 if crowded else 0)
+
+
+def _short(token: str) -> str:
+    """A token as matplotlib can write it: a dollar sign would begin a formula."""
+    token = token if len(token) <= _LONGEST_LABEL else token[: _LONGEST_LABEL - 1] + "…"
+    return token.replace("$", r"\$")

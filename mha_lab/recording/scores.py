@@ -72,15 +72,14 @@ class ScoreSums:
             start: Where the block begins.
             is_query: Which queries count; None means all.
         """
-        counts = weights.sum(-1) > 0
-        counts |= weights.isnan().any(-1)  # a map of NaN has scores of NaN
-        if is_query is not None:
-            counts &= is_query[:, None, :]
         largest = weights.amax(-1)
+        counts = (largest > 0) | largest.isnan()  # a map of NaN has scores of NaN
+        if is_query is not None:
+            counts = counts & is_query[:, None, :]
         self._add("entropy", torch.special.entr(weights).sum(-1), counts)
         self._add("confidence", largest, counts)
-        negligible = weights < _NEGLIGIBLE * largest[..., None]
-        self._add("sparsity", negligible.to(weights.dtype).mean(-1), counts)
+        negligible = (weights < _NEGLIGIBLE * largest[..., None]).count_nonzero(-1)
+        self._add("sparsity", negligible / weights.shape[-1], counts)
         for name, offset in (("previous_token", -1), ("diagonal", 0)):
             key = torch.arange(weights.shape[2], device=weights.device) + start + offset
             exists = (key >= 0) & (key < weights.shape[3])
@@ -96,7 +95,7 @@ class ScoreSums:
     ) -> None:
         """Add a score: what queries give to keys that they are paired with, where there are any."""
         pairs = pairs[:, None]
-        counts = (weights.sum(-1) > 0) & pairs.any(-1)
+        counts = (weights.amax(-1) > 0) & pairs.any(-1)
         self._add(name, (weights * pairs).sum(-1), counts)
 
     def means(self) -> dict[str, Float[Tensor, H]]:

@@ -1,0 +1,101 @@
+"""Attention maps as files: a picture, a page to point at, or numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from mha_lab.recording.attention_map import AttentionMap
+
+SUFFIXES = (".png", ".svg", ".html", ".npz")
+
+
+def save_map(
+    one: AttentionMap, path: str | Path, sample: int = 0, heads: Sequence[int] | None = None
+) -> Path:
+    """Write a map to a file of the kind that its suffix says.
+
+    Args:
+        one: The map.
+        path: Ends in .png or .svg (a picture of one sample), .html (a page that shows every
+            weight under the pointer; one file, nothing from outside) or .npz (numpy arrays).
+        sample: Which of the map's samples a picture shows.
+        heads: Which of the map's heads a picture shows; None means all.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: If the suffix is another, or the map lacks the sample or a head.
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"path={str(path)!r} must end in one of {', '.join(SUFFIXES)}")
+    if path.suffix == ".npz":
+        with path.open("wb") as file:  # else numpy opens it under a name of its own
+            np.savez_compressed(file, **_arrays(one))
+    elif path.suffix == ".html":
+        path.write_text(_page(one), encoding="utf-8")
+    else:
+        one.plot(sample, heads).savefig(path, dpi=150)
+    return path
+
+
+def load_arrays(path: str | Path) -> dict[str, Any]:
+    """What :meth:`AttentionMap.load` makes a map of, from an .npz file that ``save`` wrote."""
+    with np.load(path, allow_pickle=False) as file:
+        stored = dict(file)
+    about: dict[str, Any] = json.loads(str(stored["about"]))
+    for name in ("samples", "heads", "size"):
+        about[name] = about[name] and tuple(about[name])
+    about["weights"] = torch.from_numpy(stored["weights"])
+    scores = {name[7:]: torch.from_numpy(stored[name]) for name in stored if name[:7] == "scores/"}
+    about["whole_scores"] = scores or None
+    return about
+
+
+def _arrays(one: AttentionMap) -> dict[str, Any]:
+    about = {
+        "name": one.name,
+        "kind": one.kind,
+        "query_tokens": one.query_tokens,
+        "key_tokens": one.key_tokens,
+        "size": one.size,
+        "samples": one.samples,
+        "heads": one.heads,
+    }
+    scores = {f"scores/{name}": values.cpu() for name, values in (one.whole_scores or {}).items()}
+    return {"weights": one.weights.cpu().numpy(), "about": json.dumps(about), **scores}
+
+
+def _page(one: AttentionMap) -> str:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    weights = one.weights.double().cpu()
+    # JSON has no NaN, and seven digits are all that float32 has.
+    rounded = [
+        [[[None if w != w else float(f"{w:.7g}") for w in row] for row in head] for head in sample]
+        for sample in weights.tolist()
+    ]
+    data = {
+        "name": one.name,
+        "kind": one.kind,
+        "shape": list(weights.shape),
+        "samples": one.samples,
+        "head_names": one.head_names(),
+        "query_tokens": one.query_tokens,
+        "key_tokens": one.key_tokens,
+        "colours": [to_hex(colormaps["viridis"](i / 255)) for i in range(256)],
+        "weights": rounded,
+    }
+    template = resources.files("mha_lab.recording").joinpath("page.html").read_text("utf-8")
+    # Nothing that a token holds may end the script element.
+    return template.replace("MAP_AS_JSON", json.dumps(data).replace("<", "\\u003c"), 1)

@@ -1,0 +1,197 @@
+"""One map: its tokens, its figure, its files."""
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mha_lab import AttentionMap, record_attention
+from mha_lab.recording.plot import plot_maps
+from mha_lab.recording.raster import draw_maps
+
+N, H, L, S = 2, 3, 5, 7
+HOSTILE = ["<b>", "$x", "", "</script><script>alert(1)</script>", "日本"]
+
+
+@pytest.fixture
+def one():
+    weights = torch.rand(N, H, L, S).softmax(-1)
+    plain = AttentionMap("decoder.0.cross", weights, "cross", samples=(4, 9), heads=(0, 2, 5))
+    return plain.with_tokens([HOSTILE, list("abcde")], [list("tuvwxyz"), list("abcdefg")])
+
+
+def test_what_a_map_knows_by_itself():
+    whole = AttentionMap("x", torch.zeros(N, H, L, S))
+    assert (whole.size, whole.samples, whole.heads) == ((L, S), (0, 1), (0, 1, 2))
+    assert not whole.is_pooled
+    assert whole.head_names() == ["head 0", "head 1", "head 2"]
+    mean = AttentionMap("x", torch.zeros(N, 1, L, S), heads=None)
+    assert mean.head_names() == ["mean of heads"]
+    with pytest.raises(ValueError, match=r"'x' have shape \(5, 7\).*\(N, H, L, S\)"):
+        AttentionMap("x", torch.zeros(L, S))
+
+
+def test_tokens_of_a_pooled_map_name_the_first_and_last_of_a_block():
+    pooled = AttentionMap("x", torch.zeros(1, 1, 2, 3), size=(4, 3))
+    labelled = pooled.with_tokens([["a", "b", "c"]], [["u", "v", "w"]])
+    assert labelled.query_tokens == [["a…b", "c…"]]  # the fourth has no label
+    assert labelled.key_tokens == [["u", "v", "w"]]
+
+
+def test_too_many_or_too_few_tokens():
+    one = AttentionMap("enc", torch.zeros(2, 1, 2, 2))
+    with pytest.raises(ValueError, match=r"'enc'.*3 query tokens.*length 2"):
+        one.with_tokens([["a", "b", "c"]] * 2, [["a", "b"]] * 2)
+    with pytest.raises(ValueError, match=r"'enc'.*tokens of 1 samples.*2 samples"):
+        one.with_tokens([["a", "b"]], [["a", "b"]] * 2)
+
+
+def test_plot(one):
+    figure = one.plot(sample=1, heads=[2, 0])
+    assert isinstance(figure, Figure)
+    assert figure.get_suptitle() == "decoder.0.cross (cross)"
+    panels = [ax for ax in figure.axes if ax.get_images()]
+    assert [ax.get_title(loc="left") for ax in panels] == ["head 5", "head 0"]
+    np.testing.assert_array_equal(panels[0].get_images()[0].get_array(), one.weights[1, 2])
+    assert [text.get_text() for text in panels[0].get_xticklabels()] == list("abcdefg")
+    assert [text.get_text() for text in panels[0].get_yticklabels()] == list("abcde")
+    # One colour scale for all heads, from 0.
+    assert {panel.get_images()[0].get_clim() for panel in panels} == {
+        (0.0, one.weights[1, [2, 0]].max().item())
+    }
+
+
+def test_plot_knows_no_pyplot(one):
+    code = """
+import sys, torch
+from mha_lab import AttentionMap
+AttentionMap("x", torch.ones(1, 1, 2, 2)).plot()
+print("matplotlib.pyplot" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_plot_refuses_what_is_not_there(one):
+    with pytest.raises(ValueError, match="sample=2 is not in the map: it has samples 0 to 1"):
+        one.plot(2)
+    with pytest.raises(ValueError, match=r"heads=\[3\] are not in the map: it has heads 0 to 2"):
+        one.plot(0, [3])
+    with pytest.raises(ValueError, match="maps is empty"):
+        plot_maps([])
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 2, 40, 3), (1, 9, 3, 40), (1, 1, 150, 150)])
+def test_shapes_that_are_hard_to_draw(shape, tmp_path):
+    one = AttentionMap("x", torch.full(shape, torch.nan if shape[1] == 2 else 0.0))
+    one = one.with_tokens([["$a_{"] * shape[2]], [["long " * 30] * shape[3]])
+    one.save(tmp_path / "x.png")
+
+
+def test_pictures(one, tmp_path):
+    assert one.save(str(tmp_path / "map.png"), sample=1) == tmp_path / "map.png"
+    with Image.open(tmp_path / "map.png") as picture:
+        assert picture.size[0] > 400
+    one.save(tmp_path / "map.svg")
+    root = xml.etree.ElementTree.parse(tmp_path / "map.svg").getroot()
+    assert root.tag.endswith("svg")
+
+
+def test_numbers_come_back(one, tmp_path):
+    one.save(tmp_path / "map.npz")
+    back = AttentionMap.load(tmp_path / "map.npz")
+    assert torch.equal(back.weights, one.weights)
+    assert {**back.__dict__, "weights": 0} == {**one.__dict__, "weights": 0}
+    with np.load(tmp_path / "map.npz", allow_pickle=False) as file:
+        assert file["weights"].shape == (N, H, L, S)
+
+
+def test_scores_of_a_pooled_map_come_back(tmp_path):
+    module = torch.nn.MultiheadAttention(6, 2)
+    x = torch.randn(11, 3, 6)
+    with record_attention(module, max_size=5, average_heads=True) as maps:
+        module(x, x, x)
+    maps[0].save(tmp_path / "map.npz")
+    back = AttentionMap.load(tmp_path / "map.npz")
+    assert back.is_pooled
+    assert back.heads is None
+    torch.testing.assert_close(back.scores(), maps[0].scores())
+    assert "entropy" in back.scores()
+
+
+def test_the_page_holds_everything_and_nothing_can_break_out(one, tmp_path):
+    one.save(tmp_path / "map.html")
+    page = (tmp_path / "map.html").read_text("utf-8")
+    assert page.count("</script>") == 2
+    assert "http" not in page
+    data = json.loads(re.search(r'id="map">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["query_tokens"][0] == HOSTILE
+    assert data["samples"] == [4, 9]
+    np.testing.assert_allclose(np.array(data["weights"]), one.weights.numpy(), rtol=1e-6)
+
+
+def test_a_page_of_nan_is_json(tmp_path):
+    AttentionMap("x", torch.full((1, 1, 1, 2), torch.nan)).save(tmp_path / "map.html")
+    page = (tmp_path / "map.html").read_text("utf-8")
+    assert '"weights": [[[[null, null]]]]' in page
+
+
+@pytest.mark.browser
+def test_the_page_in_a_browser(one, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    one.save(tmp_path / "map.html")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        errors = []
+        page.on("pageerror", lambda error: errors.append(error))
+        page.goto((tmp_path / "map.html").as_uri())
+        assert page.locator("canvas").count() == H
+        page.select_option("#sample", label="9")
+        # 20 pixels a token; one character wide labels at the left, 6 pixels above.
+        page.locator("canvas").nth(2).hover(position={"x": 20 + 3 * 20 + 5, "y": 6 + 4 * 20 + 5})
+        text = page.inner_text("#about")
+        browser.close()
+    weight = one.weights[1, 2, 4, 3].item()
+    assert text.startswith('head 5: query 4 "e" gives ')
+    assert text.endswith(' to key 3 "d"')
+    assert float(re.search(r"gives (\S+)", text)[1]) == pytest.approx(weight, rel=1e-3)
+    assert errors == []
+
+
+def test_another_suffix(one, tmp_path):
+    with pytest.raises(ValueError, match=r"must end in one of \.png, \.svg, \.html, \.npz"):
+        one.save(tmp_path / "map.jpg")
+
+
+def test_quick_pictures(one):
+    maps = one.weights[1].numpy()
+    kwargs = {"row_labels": list("abcde"), "column_labels": ["a", "", "long label", *"defg"]}
+    drawn = draw_maps(maps, title="x" * 300, names=one.head_names(), **kwargs)
+    rgb = drawn.rgb()
+    with Image.open(__import__("io").BytesIO(drawn.png())) as picture:
+        np.testing.assert_array_equal(np.asarray(picture.convert("RGB")), rgb)
+    # The largest weight is the only yellow one of the colour map.
+    yellow = (rgb == [253, 231, 37]).all(-1)
+    ys, xs = np.nonzero(yellow)
+    assert np.ptp(ys) + 1 == np.ptp(xs) + 1 == 16
+    assert yellow.sum() == 256
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (9, 700, 3), (1, 3, 700), (0, 3, 3), (2, 0, 3)])
+def test_quick_pictures_of_odd_shapes(shape):
+    labels = {"row_labels": ["a"] * shape[1], "column_labels": ["b"] * shape[2]}
+    pixels = draw_maps(np.zeros(shape, dtype=np.float32), **labels).pixels
+    assert max(pixels.shape) < 4000
+    nan = draw_maps(np.full(shape, np.nan, dtype=np.float32)).pixels
+    assert nan.shape[0] > 0
