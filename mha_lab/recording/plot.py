@@ -92,10 +92,13 @@ def _draw(figure: Figure | SubFigure, one: AttentionMap, sample: int, heads: Seq
     axes = figure.subplots(math.ceil(len(heads) / columns), columns, squeeze=False).ravel()
     largest = float(np.nanmax(panels, initial=0.0)) or 1.0
     names = one.head_names(heads)
+    # Above the first head, not above the figure: layouts give a figure's title no room of its own.
+    title = f"{one.name} ({one.kind})"
     for panel, (ax, weights, name) in enumerate(zip(axes, panels, names, strict=False)):
         image = ax.imshow(weights, vmin=0.0, vmax=largest, cmap="viridis", interpolation="nearest")
         ax.set_aspect("auto" if length != source else "equal")
-        ax.set_title(name, fontsize="medium", loc="left")
+        ax.set_title(f"{title}\n{name}", fontsize="medium", loc="left")
+        title = ""
         _label(ax.yaxis, length, one.query_tokens[sample] if one.query_tokens else None)
         _label(ax.xaxis, source, one.key_tokens[sample] if one.key_tokens else None)
         # The same tokens stand beside every head: once a row, and below the lowest, is enough.
@@ -103,7 +106,6 @@ def _draw(figure: Figure | SubFigure, one: AttentionMap, sample: int, heads: Seq
         ax.xaxis.set_tick_params(labelbottom=panel + columns >= len(heads))
     for ax in axes[len(heads) :]:
         ax.set_axis_off()
-    figure.suptitle(f"{one.name} ({one.kind})")
     figure.supylabel("query", fontsize="medium")
     figure.supxlabel("key", fontsize="medium")
     figure.colorbar(image, ax=list(axes), label="weight", fraction=0.05 / columns, pad=0.02)
