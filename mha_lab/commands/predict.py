@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             raise UserError("figure=: this run's model has no attention to draw")
         from mha_lab.recording.plot import plot_maps
 
-        plot_maps(prediction.maps).savefig(figure, dpi=150)
+        plot_maps(prediction.maps).savefig(figure, dpi=150, bbox_inches="tight")
         print(figure)
     return 0
 
