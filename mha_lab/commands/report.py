@@ -134,9 +134,8 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
         shown.add_column(Text(column), justify="right" if is_number else "left")
     for row in table.rows:
         shown.add_row(*map(Text, row))
-    console = Console()
     # In a file or a pipe no line is too long.
-    console.print(shown, width=None if console.is_terminal else 200)
+    Console(width=None if sys.stdout.isatty() else 200).print(shown)
     for name in ("index.html", "report.md", "report.csv", "runs.csv"):
         print(out / name)
 

@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from mha_lab.reporting.document import Picture
 
@@ -26,7 +25,7 @@ _VARIABLES = {
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 10.5,
+    "font.size": 11,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
     "axes.titlecolor": INK,
@@ -62,21 +61,30 @@ def style() -> Any:
     return mpl.rc_context(_STYLE)
 
 
+def place(
+    figure: Figure,
+    left: float,
+    bottom: float,
+    width: float,
+    height: float,
+    like: Axes | None = None,
+) -> Axes:
+    """Add axes at a place in inches, with the limits of other axes where these are given.
+
+    Everything has a fixed place, because finding one automatically takes as long as all drawing.
+    """
+    all_width, all_height = figure.get_size_inches()
+    rect = left / all_width, bottom / all_height, width / all_width, height / all_height
+    return figure.add_axes(rect, sharex=like, sharey=like)
+
+
 def picture(figure: Figure, name: str, *, caption: str, alt: str) -> Picture:
     """Save a figure in both forms; call it inside :func:`style`."""
-    lay_out(figure)
     png, svg = io.BytesIO(), io.StringIO()
     figure.savefig(png, format="png", dpi=160)
     figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     width = round(figure.get_figwidth() * _PIXELS_PER_INCH)
     return Picture(name, png.getvalue(), themed(svg.getvalue(), name), caption, alt, width)
-
-
-def lay_out(figure: Figure) -> None:
-    """Place everything once and for all; else each saving and measuring would do it again."""
-    if figure.get_layout_engine() is not None:
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
 
 
 def themed(svg: str, name: str) -> str:
@@ -90,46 +98,3 @@ def themed(svg: str, name: str) -> str:
         svg = svg.replace(colour, f"var({variable})")
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     return re.sub(r'(url\(|href=")#', rf"\1#{name}-", svg).strip()
-
-
-def name_lines(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
-    """Write the names of lines at their right ends, moved apart where they would overlap.
-
-    Args:
-        axes: with its final limits, in a figure of final size.
-        ends: for each line the height of its end (data), its name and its colour.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()  # so that the height of the axes is known
-    to_axes = axes.transData + axes.transAxes.inverted()
-    x = axes.get_xlim()[1]
-    ends = sorted(ends)
-    heights = [min(1.0, max(0.0, float(to_axes.transform((x, y))[1]))) for y, _, _ in ends]
-    room = 15 / 72 / (figure.get_figheight() * axes.get_position().height)
-    for (_, name, colour), height in zip(ends, spread(heights, room), strict=True):
-        at: Any = {"transform": axes.transAxes, "clip_on": False}
-        axes.add_line(Line2D([1.03, 1.08], [height, height], color=colour, lw=2.2, **at))
-        axes.text(1.10, height, name, va="center", fontsize=10, **at)
-
-
-def spread(heights: list[float], room: float) -> list[float]:
-    """Move heights apart by at least ``room``, each as little as possible, inside 0 to 1.
-
-    Args:
-        heights: ascending.
-        room: the least distance.
-    """
-    last = len(heights) - 1
-    blocks: list[tuple[float, int]] = []  # where the first label of a block would be, times count
-    for i, height in enumerate(heights):
-        total, count = min(max(height, i * room), 1 - (last - i) * room), 1
-        while blocks and _first(blocks[-1]) + blocks[-1][1] * room > _first((total, count)):
-            before, members = blocks.pop()
-            total, count = before + total - count * members * room, members + count
-        blocks.append((total, count))
-    return [_first(block) + i * room for block in blocks for i in range(block[1])]
-
-
-def _first(block: tuple[float, int]) -> float:
-    return block[0] / block[1]

@@ -34,7 +34,12 @@ class Group:
     @property
     def label(self) -> str:
         """A short name: ``custom · learned``, ``lr 0.003``, ``no position``."""
-        return " · ".join(_word(key, value) for key, value in zip(self.by, self.key, strict=True))
+        return " · ".join(self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """Its values, each so that it can be read without its key."""
+        return [_word(key, value) for key, value in zip(self.by, self.key, strict=True)]
 
     @property
     def mixed(self) -> dict[str, list[str]]:
@@ -45,10 +50,10 @@ class Group:
 
 
 def group_runs(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
-    """Sort runs into groups; those of which no config is known belong to none."""
+    """Sort runs into groups; an incomplete one of which too little is known belongs to none."""
     found: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        if run.values:
+        if run.is_complete or all(key in run.values for key in by):
             found.setdefault(tuple(run.text(key) for key in by), []).append(run)
     keys = sorted(found, key=lambda key: [natural_value(value) for value in key])
     return [Group(tuple(by), key, found[key]) for key in keys]

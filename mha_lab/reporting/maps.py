@@ -75,7 +75,9 @@ def best_maps(groups: Sequence[Group], metric: Measure) -> list[BestMaps]:
 def draw(found: Sequence[BestMaps]) -> list[Picture]:
     """Draw maps, a column a group and a row a kind of attention; a figure for five groups."""
     shown = [one for one in found if one.maps]
-    parts = [shown[i : i + _PER_FIGURE] for i in range(0, len(shown), _PER_FIGURE)]
+    count = -(-len(shown) // _PER_FIGURE)
+    size = -(-len(shown) // max(1, count))  # five and one would look worse than three and three
+    parts = [shown[i * size : (i + 1) * size] for i in range(count)]
     return [_draw_part(part, i, len(parts)) for i, part in enumerate(parts)]
 
 
@@ -166,10 +168,8 @@ def _draw_part(found: Sequence[BestMaps], part: int, parts: int) -> Picture:
     figure = Figure(figsize=(width, height))
     for j, one in enumerate(found):
         for i, kind in enumerate(kinds):
-            corner = j * _COLUMN + _LEFT, height - head - (i + 1) * _ROW + _BELOW
-            axes = figure.add_axes(
-                (corner[0] / width, corner[1] / height, _MAP / width, _MAP / height)
-            )
+            bottom = height - head - (i + 1) * _ROW + _BELOW
+            axes = drawing.place(figure, j * _COLUMN + _LEFT, bottom, _MAP, _MAP)
             if i == 0:
                 _head(axes, one.group.label)
             _draw_map(axes, (one.maps or {}).get(kind), KINDS[kind])

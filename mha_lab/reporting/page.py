@@ -7,7 +7,7 @@ from itertools import count
 
 from mha_lab.reporting.document import Block, Document, Figures, Picture, Table, Text
 
-_WIDE = 600  # wider pictures keep their size and are scrolled on a narrow screen
+_WIDE = 700  # wider pictures keep their size and are scrolled on a narrow screen
 
 
 def to_page(document: Document) -> str:

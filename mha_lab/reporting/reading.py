@@ -11,6 +11,7 @@ from mha_lab.reporting.run_files import (
     UnreadableError,
     read_curves,
     read_lengths,
+    read_overrides,
     read_summary,
     read_values,
 )
@@ -84,6 +85,7 @@ def read_run(folder: Path) -> Run:
         # One after the other: of a run with a damaged summary the config is still known.
         run = replace(run, values=read_values(folder))
         run = replace(run, summary=read_summary(folder))
+        run = replace(run, values=run.values or read_overrides(run.summary))
         run = replace(run, curves=read_curves(folder), lengths=read_lengths(folder))
     except UnreadableError as error:
         return replace(run, reason=str(error))

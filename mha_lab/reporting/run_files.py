@@ -61,6 +61,23 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return content
 
 
+def read_overrides(summary: dict[str, Any]) -> dict[str, Any]:
+    """What a run was asked for, where its summary is all that it left."""
+    overrides = summary.get("overrides")
+    words = [str(word) for word in overrides] if isinstance(overrides, list) else []
+    pairs = [word.lstrip("+").partition("=") for word in words]
+    return {key: _scalar(value) for key, sign, value in pairs if sign}
+
+
+def _scalar(text: str) -> Any:
+    """A value as Hydra reads it, where that is a number, a truth value or null."""
+    try:
+        value = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        return text
+    return value if isinstance(value, int | float | None) else text
+
+
 def read_curves(folder: Path) -> dict[str, Curve]:
     """Steps and values of each validation metric; the others are passed over for speed."""
     points: dict[str, list[tuple[float, float]]] = {}

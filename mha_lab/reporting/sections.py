@@ -18,6 +18,7 @@ from mha_lab.reporting.sentences import listed, named
 from mha_lab.reporting.statistics import by_length
 
 _MOST_COMBINATIONS = 12
+_MOST_OPEN = 16  # a longer table of what a figure shows too is folded
 
 
 def main_table(comparison: Comparison) -> Table:
@@ -67,6 +68,7 @@ def lengths(comparison: Comparison) -> Section:
         "Sequence accuracy on test sequences of each length, mean ± sample standard deviation.",
         numeric=len(lengths),
         stacked=True,
+        folded=len(rows) > _MOST_OPEN,
     )
     return Section("Accuracy by length", [Figures([picture]), table])
 
@@ -138,11 +140,9 @@ def configs(comparison: Comparison) -> Section:
 def left_out(comparison: Comparison) -> Section:
     """Every run that is not counted, and every hole in the grid, with its reason."""
     rows = []
-    in_group = {id(run): group for group in comparison.groups for run in group.runs}
     for run in comparison.runs:
         if not run.is_complete:
-            group = in_group.get(id(run))
-            key = group.key if group else ("?",) * len(comparison.by)
+            key = [run.text(key) if key in run.values else "?" for key in comparison.by]
             rows.append([comparison.path(run), *key, run.text("seed"), run.status, run.reason])
     holes = find_holes(comparison.groups)
     for group, seeds in holes.seeds:

@@ -1,0 +1,100 @@
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from synthetic_runs import write_run
+
+from mha_lab.reporting import drawing, figures
+from mha_lab.reporting.charts import shades, spread
+from mha_lab.reporting.grouping import Group, group_runs
+from mha_lab.reporting.measures import of_summary
+from mha_lab.reporting.reading import read_runs
+
+
+def groups_of(*keys):
+    return [Group(tuple("abc"[: len(key)]), key, []) for key in keys]
+
+
+def test_labels_move_apart_as_little_as_possible():
+    assert spread([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(spread([0.5, 0.5], 0.1), [0.45, 0.55])
+    np.testing.assert_allclose(spread([0.2, 0.5, 0.5, 0.52], 0.1), [0.2, 0.4067, 0.5067, 0.6067],
+                               atol=1e-3)  # fmt: skip
+
+
+@pytest.mark.parametrize("heights", [[1.0] * 7, [0.0] * 7, [0.0, 0.05, 0.93, 0.95, 0.97, 1.0, 1.0]])
+def test_labels_stay_inside_and_apart(heights):
+    moved = spread(heights, 0.1)
+    assert min(np.diff(moved)) > 0.1 - 1e-9
+    assert moved[0] > -1e-9
+    assert moved[-1] < 1 + 1e-9
+
+
+def test_up_to_seven_groups_share_a_panel_and_each_has_its_colour():
+    found = shades(groups_of(*((str(i),) for i in range(7))))
+    assert {shade.panel for shade in found} == {""}
+    assert len({shade.colour for shade in found}) == 7
+
+
+def test_more_groups_are_told_apart_by_panel_and_colour():
+    found = shades(groups_of(*((str(i), str(j)) for i in range(9) for j in range(3))))
+    assert len({shade.panel for shade in found}) == 9
+    assert len({(shade.panel, shade.colour) for shade in found}) == 27
+    assert [shade.colour for shade in found[:3]] == [shade.colour for shade in found[3:6]]
+
+
+def test_groups_that_no_few_values_tell_apart_have_a_panel_each():
+    found = shades(groups_of(*((str(i),) for i in range(9))))
+    assert len({shade.panel for shade in found}) == 9
+
+
+def test_svg_takes_the_colours_of_the_page_and_only_its_own_ids():
+    with drawing.style():
+        figure = Figure(figsize=(3, 2))
+        axes = drawing.place(figure, 0.5, 0.5, 2, 1)
+        axes.plot([0, 1], [0, 1], color=drawing.SERIES[1])
+        axes.fill_between([0, 1], [0, 1])
+        axes.set_title("a < b & $c$ </svg>")
+        one = drawing.picture(figure, "name", caption="", alt="")
+    assert one.png.startswith(b"\x89PNG")
+    assert one.width == 288
+    root = ElementTree.fromstring(one.svg)
+    assert "width" not in root.attrib
+    assert root.attrib["viewBox"] == "0 0 216 144"
+    assert "var(--series-1)" in one.svg
+    assert not re.search("#[0-9a-f]{6}", one.svg.replace("#1f77b4", ""))  # but for the band
+    assert "font-family" not in one.svg
+    ids = set(re.findall(r' id="([^"]*)"', one.svg))
+    used = set(re.findall(r'(?:url\(|href=")#([^")]*)', one.svg))
+    assert used <= ids
+    assert all(each.startswith("name-") for each in ids)
+    titles = [text for text in root.itertext() if "a <" in text]
+    assert titles == ["a < b & $c$ </svg>"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 11])
+def test_every_number_of_groups_can_be_drawn(tmp_path, count):
+    folders = [
+        write_run(tmp_path / f"{i}_{seed}", lr=0.001 * (i + 1), seed=seed, loss=0.0 if i else 0.5)
+        for i in range(count)
+        for seed in (0, 1)
+    ]
+    groups = group_runs(read_runs(folders), ["optimizer.lr"])
+    with drawing.style():
+        pictures = [
+            figures.every_run(groups, of_summary("test/loss"), "results"),
+            figures.accuracy_by_length(groups),
+            figures.learning_curves(groups, "val/loss", "loss"),
+            figures.learning_curves(groups, "val/sequence_accuracy", "accuracy"),
+        ]
+    for picture in pictures:
+        written = "".join(ElementTree.fromstring(picture.svg).itertext())
+        assert all(group.label in written for group in groups)
+
+
+def test_what_was_not_logged_is_not_drawn(tmp_path):
+    groups = group_runs(read_runs([write_run(tmp_path / "0")]), ["attention"])
+    assert figures.learning_curves(groups, "val/unknown", "x") is None
+    assert figures.accuracy_by_length(group_runs([], ["attention"])) is None
