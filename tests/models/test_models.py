@@ -8,6 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention
+from mha_lab.models.blocks import causal_mask
 from mha_lab.models.decoder import Decoder, join
 from mha_lab.models.encoder import Encoder
 from mha_lab.models.encoder_decoder import EncoderDecoder
@@ -21,7 +22,20 @@ PAD, BOS, EOS, SEP = Vocabulary.PAD, Vocabulary.BOS, Vocabulary.EOS, Vocabulary.
 BUILTIN = partial(nn.MultiheadAttention, batch_first=True)
 MODELS = [Encoder, Decoder, EncoderDecoder, Recurrent]
 CAUSAL = [Decoder, EncoderDecoder, Recurrent]
-ATTENTIONS = {"builtin": BUILTIN, "custom": MultiheadAttention}
+
+
+class ThirdParty(nn.MultiheadAttention):
+    """Takes the call at its word: a plain softmax over what the masks leave, no safe kernel."""
+
+    def __init__(self, embed_dim, num_heads, *, dropout):
+        super().__init__(embed_dim, num_heads, dropout=dropout, batch_first=True)
+
+    def forward(self, *args, need_weights, is_causal=False, **masks):
+        output, _ = super().forward(*args, need_weights=True, **masks)
+        return output, None
+
+
+ATTENTIONS = {"builtin": BUILTIN, "custom": MultiheadAttention, "third_party": ThirdParty}
 
 
 def make(model, attention="custom", **options):
@@ -213,6 +227,11 @@ def test_encoder_refuses_a_target_longer_than_its_source(source):
     for target in (rows([S] * N, S + 1), rows([9] * N, S)):
         with pytest.raises(ValueError, match=r"model=encoder .* choose model=encoder_decoder or"):
             net(source, target)
+
+
+def test_causal_mask():
+    expected = [[False, True, True], [False, False, True], [False, False, False]]
+    assert causal_mask(3, torch.device("cpu")).tolist() == expected
 
 
 def test_shift_right_and_padding_mask():
