@@ -5,6 +5,7 @@ Importance in Arbitrary Subspaces".
 """
 
 import math
+import warnings
 
 import optuna
 from matplotlib.figure import Figure
@@ -30,7 +31,11 @@ def importances(study: optuna.Study, index: int, *, is_higher_better: bool) -> d
     values = {trial.values[index] for trial in complete if math.isfinite(trial.values[index])}
     if len(values) < FEWEST_TRIALS:
         return {}
-    found = optuna.importance.get_param_importances(study, target=lambda trial: trial.values[index])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # tells which sign the target must have
+        found = optuna.importance.get_param_importances(
+            study, target=lambda trial: sign * trial.values[index]
+        )
     return dict(found)
 
 

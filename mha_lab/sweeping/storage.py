@@ -19,6 +19,7 @@ FAULTS = (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError)
 """What a storage raises when it is gone."""
 
 _ATTEMPTS = 5
+_COLLISION = ("already exists", "duplicate", "unique", "locked")
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
 
@@ -106,7 +107,7 @@ def _patiently(make: Callable[[], RDBStorage]) -> RDBStorage:
         try:
             return make()
         except SQLAlchemyError as error:
-            if "connection" in str(error):  # nobody there: trying again would not help
+            if not any(word in str(error).lower() for word in _COLLISION):
                 raise
             time.sleep(0.2 * attempt)
     return make()

@@ -126,9 +126,10 @@ def _compare(known: dict[str, Any], question: dict[str, Any], where: str, remedy
     was, now = _flat(known), _flat(question)
     differing = [key for key in dict.fromkeys([*now, *was]) if was.get(key) != now.get(key)]
     differing = [key for key in differing if key.split(".")[0] in question]
+    differing.sort(key=lambda key: not key.startswith("config.choices."))  # those say most
     if differing:
         shown = "; ".join(
-            f"{key} {was.get(key)} there, {now.get(key)} here" for key in differing[:3]
+            f"{key}: {was.get(key)} there, {now.get(key)} here" for key in differing[:3]
         )
         more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
         raise UserError(f"{where} holds another sweep ({shown}{more}): choose another {remedy}")

@@ -1,9 +1,11 @@
 """A stand-in for training: instant, and as good as its hyperparameters say."""
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from mha_lab import config
 from mha_lab.sweeping.observer import Observer
@@ -11,6 +13,22 @@ from mha_lab.sweeping.plan import Plan, read_plan
 from mha_lab.training.run_folder import write_rows, write_summary
 
 STEPS = (10, 20, 30)
+
+
+@cache
+def _base(words: tuple[str, ...]) -> DictConfig:
+    return config.compose(words, run_dir="RUN")
+
+
+def compose(words: Sequence[str], *, run_dir: Path) -> DictConfig:
+    """As ``mha_lab.config.compose``, where only numbers of the learning rate and seed differ."""
+    varied = [word for word in words if word.startswith(("optimizer.lr=", "seed="))]
+    cfg = _base(tuple(word for word in words if word not in varied)).copy()
+    for word in varied:
+        key, _, value = word.partition("=")
+        OmegaConf.update(cfg, key, float(value) if key == "optimizer.lr" else int(value))
+    cfg.run_dir = str(run_dir)
+    return cfg
 
 
 def accuracy(cfg: DictConfig) -> float:

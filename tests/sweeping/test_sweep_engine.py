@@ -3,12 +3,14 @@
 import csv
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import stand_in
 from omegaconf import DictConfig
 
+from mha_lab import config
 from mha_lab.errors import UserError
 from mha_lab.sweeping import sweep as engine
 from mha_lab.sweeping.plan import Plan
@@ -43,6 +45,13 @@ def folder(tmp_path: Path) -> Path:
 
 def grid(folder: Path, *words: str) -> Plan:
     return stand_in.plan(folder, "sweep.sampler=grid", *words)
+
+
+@pytest.fixture(autouse=True)
+def _instant_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Composing a config takes longer than the stand-in."""
+    instant = SimpleNamespace(compose=stand_in.compose, first_line=config.first_line)
+    monkeypatch.setattr("mha_lab.sweeping.run_trial.config", instant)
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +130,7 @@ def test_interrupted_it_goes_on_and_repeats_nothing(folder: Path):
 
 
 def test_interrupted_or_not_the_search_is_the_same(tmp_path: Path):
-    words = ("optimizer.lr=tag(log,interval(1e-4,1))", "sweep.n_trials=12")
+    words = ("optimizer.lr=tag(log,interval(0.0001,1))", "sweep.n_trials=12")
     whole, parts = Runs(), Runs(run11=KeyboardInterrupt())
     sweep(stand_in.plan(tmp_path / "whole", *words), train=whole)
     with pytest.raises(KeyboardInterrupt):
@@ -164,7 +173,7 @@ def test_hopeless_trials_are_pruned(folder: Path, pruner: str):
         "sweep.seeds=2",
         "trainer.max_steps=30",
         "trainer.val_check_interval=10",
-        "optimizer.lr=tag(log,interval(1e-4,1))",
+        "optimizer.lr=tag(log,interval(0.0001,1))",
     )
     sweep(plan, train=stand_in.train)
     pruned = [row for row in rows(folder) if row["state"] == "pruned"]
@@ -176,7 +185,7 @@ def test_hopeless_trials_are_pruned(folder: Path, pruner: str):
 def test_a_metric_that_is_better_lower_can_guide_an_accuracy(folder: Path):
     plan = stand_in.plan(
         folder, "sweep.pruner=median", "sweep.prune_by=val/loss", "sweep.sampler=random",
-        "sweep.n_trials=12", "optimizer.lr=tag(log,interval(1e-4,1))",
+        "sweep.n_trials=12", "optimizer.lr=tag(log,interval(0.0001,1))",
     )  # fmt: skip
     sweep(plan, train=stand_in.train)
     found = rows(folder)

@@ -23,9 +23,8 @@ def test_words_are_sorted_into_settings_space_and_fixed():
 
 
 def test_the_command_line_wins_over_the_file():
-    plan = read_plan(
-        ["optimizer.lr=0.01", "model.embed_dim=8,16", "sweep.space.model.num_heads=null"]
-    )
+    words = ["optimizer.lr=0.01", "model.embed_dim=8,16", "sweep.space.model.num_heads=null"]
+    plan = read_plan(words)
     assert plan.space == {"model.embed_dim": "8,16"}
     assert plan.overrides == ["optimizer.lr=0.01"]
 
