@@ -30,6 +30,9 @@ _outcome: dict[str, Any] = {}  # what the job of a single run left for main
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``train``: resume a run, or hand the overrides to Hydra."""
+    for word in arguments:
+        if word.lstrip("+").startswith(("sweep=", "sweep.")):
+            raise UserError(f"{word} belongs to another command: python -m mha_lab sweep {word}")
     resumed = [word for word in arguments if word.startswith(_DOTTED_RESUME)]
     if resumed:
         return _resume(resumed, [word for word in arguments if word not in resumed])
