@@ -139,7 +139,7 @@ def _with_heads(attn_mask: Tensor | None, N: int, H: int) -> Tensor | None:
     """Split the batch-major first axis of a (N·H, L, S) mask."""
     if attn_mask is None or attn_mask.ndim != 3 or attn_mask.shape[0] != N * H:
         return attn_mask
-    return attn_mask.unflatten(0, (N, H))
+    return attn_mask.reshape(N, H, *attn_mask.shape[1:])
 
 
 def _of_keys(key_padding_mask: Tensor | None, N: int, S: int) -> Tensor | None:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_lab.attention.checks import check_inputs, check_sizes
+from mha_lab.attention.conversion import copy_from_torch, copy_to_torch
 from mha_lab.attention.functional import attention_scores, attention_weights
 from mha_lab.attention.masks import Sizes, check_masks, merge_masks
 from mha_lab.attention.projection import (
@@ -85,6 +86,7 @@ class MultiheadAttention(nn.Module):
         self.batch_first = batch_first
         self.add_zero_attn = add_zero_attn
         self.average_attn_weights = average_attn_weights
+        self.has_warned_of_zeros_and_ones = False
 
         def parameter(*shape: int, exists: bool = True) -> nn.Parameter | None:
             return nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if exists else None
@@ -99,6 +101,35 @@ class MultiheadAttention(nn.Module):
         self.bias_k = parameter(1, 1, embed_dim, exists=add_bias_kv)
         self.bias_v = parameter(1, 1, embed_dim, exists=add_bias_kv)
         self.reset_parameters()
+
+    @classmethod
+    def from_torch(cls, module: nn.MultiheadAttention) -> "MultiheadAttention":
+        """Make a module with the weights and the defaults of torch's.
+
+        Args:
+            module: Stays as it is; the new module holds copies. (``swap_attention`` hands the
+                parameters themselves over.)
+
+        Returns:
+            A module with the same parameters, hooks, training flag, dtype, device and
+            ``batch_first``, whose weights are averaged over heads by default, as torch's are.
+
+        Raises:
+            TypeError: module is no plain ``nn.MultiheadAttention``.
+        """
+        return copy_from_torch(module, cls)
+
+    def to_torch(self) -> nn.MultiheadAttention:
+        """Make a ``torch.nn.MultiheadAttention`` with copies of this module's weights.
+
+        Raises:
+            TypeError: ``out_proj`` was replaced by what torch's module would never call, or weights
+                are parametrized.
+
+        Warns:
+            UserWarning: This module returns one map a head by default; torch's averages them.
+        """
+        return copy_to_torch(self)
 
     def reset_parameters(self) -> None:
         """Draw the parameters as torch does: the same values from the same random state."""
@@ -194,10 +225,24 @@ class MultiheadAttention(nn.Module):
         return output, weights
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Heads, Heads, Heads]:
-        layout = {"num_heads": self.num_heads, "batch_first": self.batch_first}
+        heads, batch_first = self.num_heads, self.batch_first
         if self.in_proj_weight is not None:
             return project_packed(
-                query, key, value, self.in_proj_weight, self.in_proj_bias, **layout
+                query,
+                key,
+                value,
+                self.in_proj_weight,
+                self.in_proj_bias,
+                num_heads=heads,
+                batch_first=batch_first,
             )
-        weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        return project_apart(query, key, value, weights, self.in_proj_bias, **layout)
+        weights = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
+        return project_apart(
+            query,
+            key,
+            value,
+            weights,  # type: ignore[arg-type]  # these exist where in_proj_weight does not
+            self.in_proj_bias,
+            num_heads=heads,
+            batch_first=batch_first,
+        )

@@ -41,8 +41,8 @@ def project_packed(
         q, k, v = project(query, weight, bias)
     elif key is value:
         parts = [E, 2 * E]
-        w_q, w_kv = weight.split(parts)
-        b_q, b_kv = (None, None) if bias is None else bias.split(parts)
+        w_q, w_kv = weight.split_with_sizes(parts)
+        b_q, b_kv = (None, None) if bias is None else bias.split_with_sizes(parts)
         (q,) = project(query, w_q, b_q)
         k, v = project(key, w_kv, b_kv)
     else:
@@ -90,9 +90,10 @@ def split_heads(
     """Cut a product (N, L, n·E) or (L, N, n·E) into n views (N, H, L, D)."""
     if projected.ndim == 2:
         projected = projected.unsqueeze(0 if batch_first else 1)
-    shape = (projected.shape[-1] // embed_dim, num_heads, embed_dim // num_heads)
+    first, second, width = projected.shape
+    shape = (first, second, width // embed_dim, num_heads, embed_dim // num_heads)
     order = (2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4)
-    return projected.unflatten(-1, shape).permute(order).unbind(0)
+    return projected.view(shape).permute(order).unbind(0)
 
 
 def join_heads(output: Heads, batch_first: bool) -> Tensor:
