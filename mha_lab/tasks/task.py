@@ -1,7 +1,7 @@
 """What the harness asks of a task."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -10,6 +10,7 @@ from mha_lab.tasks.splits import Split
 from mha_lab.tasks.vocabulary import Vocabulary
 
 
+@runtime_checkable
 class Task(Protocol):
     """Pairs of token sequences, and which of them are for training, validation and test.
 

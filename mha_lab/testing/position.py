@@ -87,8 +87,8 @@ def samples_do_not_mix(factory: Factory) -> None:
 def eval_is_deterministic(factory: Factory) -> None:
     """In eval mode, two calls agree, and the embeddings that came in are left as they were."""
     module, x = _make(factory), _embeddings()
-    same(module(x), module(x), "in eval mode, two calls must agree", atol=0)
-    same(x, _embeddings(), "the embeddings must not be changed in place", atol=0)
+    same(module(x), module(x), "in eval mode, two calls must agree", atol=0.0)
+    same(x, _embeddings(), "the embeddings must not be changed in place", atol=0.0)
 
 
 def gradients_are_finite_and_reach_everything(factory: Factory) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.copy import copy_task
 from mha_lab.tasks.sort import sort_task
+from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training.data_module import EVALUATION_BATCH, TaskDataModule
 
 
@@ -136,7 +137,12 @@ def test_finite_set_smaller_than_a_batch_or_than_asked_for(make) -> None:
 class FewRows:
     """A task with five rows; source and target of row i are i + 5."""
 
+    vocabulary = Vocabulary(list("abcde"))
+    max_source_length = max_target_length = 3
     training_size = 5
+
+    def draw(self, n: int, generator: torch.Generator) -> Batch:
+        raise AssertionError("its rows come in passes")
 
     def fixed_split(self, split: str, size: int, *, cache_dir: Path | None = None) -> Batch:
         rows = torch.tensor([[5, 2, 0], [6, 2, 0], [7, 2, 0], [8, 2, 0], [9, 9, 2]])[:size]
