@@ -1,75 +1,17 @@
 """Transformer blocks that take any attention with torch's call.
 
-Paper: Vaswani et al. 2017, "Attention Is All You Need" (post-norm); Xiong et al. 2020, "On Layer
-Normalization in the Transformer Architecture" (pre-norm). With copied weights, EncoderBlock and
+Paper: Vaswani et al. 2017, "Attention Is All You Need". With copied weights, EncoderBlock and
 DecoderBlock equal ``nn.TransformerEncoderLayer`` and ``nn.TransformerDecoderLayer``.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from mha_lab.models.checks import check_block
 from mha_lab.models.interface import AttentionFactory
-
-NORMS = ("pre", "post")
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
-
-
-def causal_mask(length: int, device: torch.device) -> Bool[Tensor, "L L"]:
-    """The mask under which no position sees a later one: True above the diagonal (blocked)."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
-
-
-class FeedForward(nn.Module):
-    """Two linear maps with an activation between them, at each position alone.
-
-    Args:
-        embed_dim: width of input and output.
-        feedforward_dim: width between the two maps.
-        dropout: probability of dropping a number between the two maps.
-        activation: ``relu`` or ``gelu``.
-    """
-
-    def __init__(
-        self,
-        embed_dim: int,
-        feedforward_dim: int,
-        *,
-        dropout: float = 0.0,
-        activation: str = "relu",
-    ) -> None:
-        super().__init__()
-        self.linear1 = nn.Linear(embed_dim, feedforward_dim)
-        self.activation = ACTIVATIONS[activation]()
-        self.dropout = nn.Dropout(dropout)
-        self.linear2 = nn.Linear(feedforward_dim, embed_dim)
-
-    def forward(self, x: Float[Tensor, "N L E"]) -> Float[Tensor, "N L E"]:
-        """Map each position."""
-        output: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
-        return output
-
-
-class Residual(nn.Module):
-    """Adds what a sublayer finds to its input: ``x + f(norm(x))``, or post: ``norm(x + f(x))``."""
-
-    def __init__(self, embed_dim: int, *, dropout: float, norm: str) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(embed_dim)
-        self.dropout = nn.Dropout(dropout)
-        self.is_pre = norm == "pre"
-
-    def forward(
-        self, x: Float[Tensor, "N L E"], sublayer: Callable[[Tensor], Tensor]
-    ) -> Float[Tensor, "N L E"]:
-        """Apply the sublayer, its norm and the sum."""
-        if self.is_pre:
-            return x + self.dropout(sublayer(self.norm(x)))  # type: ignore[no-any-return]
-        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+from mha_lab.models.sublayers import FeedForward, Residual, attend
 
 
 class EncoderBlock(nn.Module):
@@ -102,13 +44,19 @@ class EncoderBlock(nn.Module):
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        feedforward_dim = 4 * embed_dim if feedforward_dim is None else feedforward_dim
-        check_block(embed_dim, num_heads, feedforward_dim, dropout, norm, activation)
+        check_block(
+            embed_dim=embed_dim,
+            num_heads=num_heads,
+            feedforward_dim=feedforward_dim,
+            dropout=dropout,
+            norm=norm,
+            activation=activation,
+        )
         residual = partial(Residual, embed_dim, dropout=dropout, norm=norm)
         self.self_attn = attention(embed_dim, num_heads, dropout=dropout)
         self.self_residual = residual()
         self.feedforward = FeedForward(
-            embed_dim, feedforward_dim, dropout=dropout, activation=activation
+            embed_dim, feedforward_dim or 4 * embed_dim, dropout=dropout, activation=activation
         )
         self.feedforward_residual = residual()
 
@@ -163,15 +111,21 @@ class DecoderBlock(nn.Module):
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        feedforward_dim = 4 * embed_dim if feedforward_dim is None else feedforward_dim
-        check_block(embed_dim, num_heads, feedforward_dim, dropout, norm, activation)
+        check_block(
+            embed_dim=embed_dim,
+            num_heads=num_heads,
+            feedforward_dim=feedforward_dim,
+            dropout=dropout,
+            norm=norm,
+            activation=activation,
+        )
         residual = partial(Residual, embed_dim, dropout=dropout, norm=norm)
         self.self_attn = attention(embed_dim, num_heads, dropout=dropout)
         self.self_residual = residual()
         self.cross_attn = attention(embed_dim, num_heads, dropout=dropout)
         self.cross_residual = residual()
         self.feedforward = FeedForward(
-            embed_dim, feedforward_dim, dropout=dropout, activation=activation
+            embed_dim, feedforward_dim or 4 * embed_dim, dropout=dropout, activation=activation
         )
         self.feedforward_residual = residual()
 
@@ -204,73 +158,3 @@ class DecoderBlock(nn.Module):
             lambda y: attend(self.cross_attn, y, memory, key_padding_mask=memory_key_padding_mask),
         )
         return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]
-
-
-class Stack(nn.Module):
-    """Blocks one after the other, and a final LayerNorm where they are pre-norm.
-
-    Args:
-        make_block: makes one block; called ``num_layers`` times.
-        embed_dim: width of the blocks.
-        num_layers: how many.
-        norm: ``pre`` or ``post``, as the blocks.
-
-    Raises:
-        ValueError: ``num_layers`` below 1.
-    """
-
-    def __init__(
-        self, make_block: Callable[[], nn.Module], *, embed_dim: int, num_layers: int, norm: str
-    ) -> None:
-        super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
-        self.layers = nn.ModuleList([make_block() for _ in range(num_layers)])
-        self.norm = nn.LayerNorm(embed_dim) if norm == "pre" else nn.Identity()
-
-    def forward(
-        self, x: Float[Tensor, "N L E"], *inputs: Any, **masks: Any
-    ) -> Float[Tensor, "N L E"]:
-        """Hand ``inputs`` and ``masks`` to every block."""
-        for layer in self.layers:
-            x = layer(x, *inputs, **masks)
-        output: Tensor = self.norm(x)
-        return output
-
-
-def attend(
-    module: nn.Module, query: Float[Tensor, "N L E"], memory: Float[Tensor, "N S E"], **masks: Any
-) -> Float[Tensor, "N L E"]:
-    """One attention call, without weights: what wants to see them records the call."""
-    output: Tensor = module(query, memory, memory, need_weights=False, **masks)[0]
-    return output
-
-
-def check_block(
-    embed_dim: int, num_heads: int, feedforward_dim: int, dropout: float, norm: str, activation: str
-) -> None:
-    """Refuse what no block can be built from.
-
-    Raises:
-        ValueError: a dimension below 1, ``embed_dim`` not divisible by ``num_heads``, ``dropout``
-            outside [0, 1), or an unknown ``norm`` or ``activation``.
-    """
-    dimensions = {
-        "embed_dim": embed_dim,
-        "num_heads": num_heads,
-        "feedforward_dim": feedforward_dim,
-    }
-    for name, value in dimensions.items():
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if embed_dim % num_heads:
-        raise ValueError(
-            f"embed_dim must be divisible by num_heads, got embed_dim={embed_dim} and "
-            f"num_heads={num_heads}"
-        )
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.models.blocks import EncoderBlock, Stack, causal_mask
+from mha_lab.models.blocks import EncoderBlock
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
-from mha_lab.models.sequences import decode_greedily
+from mha_lab.models.sequences import causal_mask, decode_greedily
+from mha_lab.models.stack import Stack
 from mha_lab.tasks.vocabulary import Vocabulary
 
 

@@ -8,10 +8,11 @@ from functools import partial
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mha_lab.models.blocks import DecoderBlock, EncoderBlock, Stack, causal_mask
+from mha_lab.models.blocks import DecoderBlock, EncoderBlock
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
-from mha_lab.models.sequences import decode_greedily, padding_mask, shift_right
+from mha_lab.models.sequences import causal_mask, decode_greedily, padding_mask, shift_right
+from mha_lab.models.stack import Stack
 
 
 class EncoderDecoder(SequenceModel):

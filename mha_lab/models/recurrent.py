@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_lab.models.checks import check_dropout, check_sizes
 from mha_lab.models.encoder_decoder import EncoderDecoder
 from mha_lab.models.interface import Axes, SequenceModel
 from mha_lab.models.sequences import decode_greedily, shift_right
@@ -45,7 +46,8 @@ class Recurrent(SequenceModel):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        _check(embed_dim, num_layers, hidden_dim, dropout)
+        check_sizes(embed_dim=embed_dim, num_layers=num_layers, hidden_dim=hidden_dim)
+        check_dropout(dropout)
         hidden_dim = hidden_dim or matching_hidden_dim(vocab_size, embed_dim, num_layers)
         self.source_embedding = nn.Embedding(vocab_size, embed_dim)
         self.target_embedding = nn.Embedding(vocab_size, embed_dim)
@@ -131,12 +133,3 @@ def matching_hidden_dim(vocab_size: int, embed_dim: int, num_layers: int) -> int
     while parameters(hidden + 1) < wanted:
         hidden += 1
     return min(hidden, hidden + 1, key=lambda h: abs(parameters(h) - wanted))
-
-
-def _check(embed_dim: int, num_layers: int, hidden_dim: int | None, dropout: float) -> None:
-    sizes = {"embed_dim": embed_dim, "num_layers": num_layers, "hidden_dim": hidden_dim}
-    for name, value in sizes.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {dropout}")

@@ -1,4 +1,4 @@
-"""What the models share about token sequences: padding, shifting, greedy decoding."""
+"""What the models share about token sequences: masks, shifting, greedy decoding."""
 
 from collections.abc import Callable
 
@@ -18,6 +18,11 @@ def padding_mask(ids: Int[Tensor, "N L"]) -> Bool[Tensor, "N L"]:
     mask = ids == Vocabulary.PAD
     mask[:, :1] = False
     return mask
+
+
+def causal_mask(length: int, device: torch.device) -> Bool[Tensor, "L L"]:
+    """The mask under which no position sees a later one: True above the diagonal (blocked)."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
 
 
 def shift_right(target: Int[Tensor, "N T"]) -> Int[Tensor, "N T"]:

@@ -8,7 +8,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention
-from mha_lab.models.blocks import DecoderBlock, EncoderBlock, causal_mask
+from mha_lab.models.blocks import DecoderBlock, EncoderBlock
+from mha_lab.models.sequences import causal_mask
 
 N, T, S, E, H, F = 2, 5, 7, 33, 3, 43
 BUILTIN = partial(nn.MultiheadAttention, batch_first=True)

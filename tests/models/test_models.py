@@ -8,12 +8,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention
-from mha_lab.models.blocks import causal_mask
 from mha_lab.models.decoder import Decoder, join
 from mha_lab.models.encoder import Encoder
 from mha_lab.models.encoder_decoder import EncoderDecoder
 from mha_lab.models.recurrent import Recurrent
-from mha_lab.models.sequences import padding_mask, shift_right
+from mha_lab.models.sequences import causal_mask, padding_mask, shift_right
 from mha_lab.positions import LearnedPositions
 from mha_lab.tasks.vocabulary import Vocabulary
 

@@ -1,0 +1,55 @@
+"""What no model can be built from, refused in a sentence."""
+
+from torch import nn
+
+NORMS = ("pre", "post")
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+
+
+def check_sizes(**sizes: int | None) -> None:
+    """Refuse a size below 1; None is a size left open.
+
+    Raises:
+        ValueError: names the size.
+    """
+    for name, value in sizes.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_dropout(dropout: float) -> None:
+    """Refuse a probability outside [0, 1).
+
+    Raises:
+        ValueError: shows the value.
+    """
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+
+
+def check_block(
+    *,
+    embed_dim: int,
+    num_heads: int,
+    feedforward_dim: int | None,
+    dropout: float,
+    norm: str,
+    activation: str,
+) -> None:
+    """Refuse what no block can be built from.
+
+    Raises:
+        ValueError: a size below 1, ``embed_dim`` not divisible by ``num_heads``, ``dropout``
+            outside [0, 1), or an unknown ``norm`` or ``activation``.
+    """
+    check_sizes(embed_dim=embed_dim, num_heads=num_heads, feedforward_dim=feedforward_dim)
+    if embed_dim % num_heads:
+        raise ValueError(
+            f"embed_dim must be divisible by num_heads, got embed_dim={embed_dim} and "
+            f"num_heads={num_heads}"
+        )
+    check_dropout(dropout)
+    if norm not in NORMS:
+        raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
