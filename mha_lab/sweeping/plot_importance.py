@@ -50,10 +50,11 @@ def draw_importance(plan: Plan, space: Space, study: optuna.Study) -> Figure:
         shares = importances(study, index, is_higher_better=is_higher_better)
         keys = sorted(space, key=lambda key: shares.get(key, 0.0))
         bars = axes.barh(keys, [shares.get(key, 0.0) for key in keys], color="#3b6ea8")
-        axes.bar_label(bars, fmt="%.2f", padding=3)
         axes.set(title=f"importance for {name}", xlim=(0, 1.12))
         axes.spines[["top", "right"]].set_visible(False)
-        if not shares:
+        if shares:
+            axes.bar_label(bars, fmt="%.2f", padding=3)
+        else:
             axes.text(0.5, 0.5, "too few different results to tell", ha="center",
                       va="center", transform=axes.transAxes)  # fmt: skip
     return figure

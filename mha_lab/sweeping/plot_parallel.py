@@ -105,10 +105,11 @@ def _linear_scale(
         return lambda value: 0.5, {0.5: number(low)}
     bend: Callable[[float], float] = math.log if log else float
     start, width = bend(low), (bend(high) - bend(low)) / top
-    marks = np.geomspace(low, high, _TICKS) if log else np.linspace(low, high, _TICKS)
     is_whole = isinstance(low, int)
+    count = min(_TICKS, int(high - low) + 1) if is_whole else _TICKS
+    marks = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
     texts = [str(round(mark)) if is_whole else f"{mark:.2g}" for mark in marks]
-    heights = np.linspace(0, top, _TICKS).tolist()
+    heights = np.linspace(0, top, count).tolist()
     return (
         lambda value: (bend(float(value)) - start) / width,
         dict(zip(heights, texts, strict=True)),

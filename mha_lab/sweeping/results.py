@@ -1,11 +1,13 @@
 """What a sweep found: trials in order of merit, ``sweep.csv``, and the table in the terminal."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from mha_lab.sweeping.plan import Plan
@@ -91,14 +93,16 @@ def show(plan: Plan, results: list[Result], console: Console) -> None:
             number(result.attribute(SECONDS, None)),
             result.state,
         )
-    console.print(table)
+    # Whole lines, also where the terminal is narrower, or is none.
+    needed = Measurement.get(console, console.options.update(max_width=500), table).maximum
+    console.print(table, width=needed, crop=False, soft_wrap=False)
     if len(results) > MOST_ROWS:
         console.print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
 
 
 def _on_lines(name: str) -> str:
-    """``val/sequence_accuracy`` in three short lines, so that a table fits into a terminal."""
-    return name.replace(".", ".\n").replace("/", "/\n").replace("_accuracy", "_\naccuracy")
+    """``val/sequence_accuracy`` in three short lines, so that the columns are narrow."""
+    return re.sub(r"([./_])", r"\1\n", name)
 
 
 def number(value: Any) -> str:
