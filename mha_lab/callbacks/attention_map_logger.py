@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mha_lab.callbacks.any_lightning import AnyLightningCallback
-from mha_lab.callbacks.attention_tokens import label_maps
+from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
+from mha_lab.callbacks.attention_tokens import is_tokenizer, label_maps, tokenize_maps
 from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.recording.caller import module_names
+from mha_lab.recording.choice import check_count, check_indices
+from mha_lab.recording.globs import check_globs, refuse_unmatched
 from mha_lab.recording.recorder import record_attention
 
 if TYPE_CHECKING:
@@ -16,7 +22,38 @@ if TYPE_CHECKING:
 
 
 class AttentionMapLogger(AnyLightningCallback):
-    """Log what every head of every layer looks at, at each validation."""
+    """Log what every head of every layer looks at, as training goes on.
+
+    The callback watches the first batch of the validation (or training) step that runs anyway, so
+    it works with any LightningModule and runs no step of its own. A TensorBoard logger is given
+    maps for the Attention tab, pictures, and scores of every head; Weights & Biases and MLflow
+    loggers pictures and scores; where no logger shows pictures, files are written to
+    ``attention/`` in the run's folder.
+
+    Works with ``pytorch_lightning`` and ``lightning.pytorch``; see docs/recording.md.
+
+    Example:
+        >>> Trainer(callbacks=[AttentionMapLogger()])
+
+    Args:
+        every_n_epochs: Log in every n-th epoch: in each of its validations, or at its first
+            training batch. The default is 1 unless every_n_steps is given.
+        every_n_steps: Instead, log when n optimizer steps were done since the last time.
+        modules: Globs of module paths; None means all. See :func:`record_attention`.
+        samples: How many samples of the batch, from the first, or which ones.
+        tokens: What to write on the axes: a function of the batch, or a Hugging Face tokenizer.
+            None means the module's own ``attention_tokens(batch)`` where it has one. See
+            :mod:`mha_lab.callbacks.attention_tokens` for what they return.
+        stage: "validation" or "train": which step is watched.
+        max_size: Longer maps are pooled to this length; None means no limit.
+        scores: Whether to log the scores of every head.
+        images: Whether to log pictures.
+        softmax: Whether to record attention that is written by hand too.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If an argument's value cannot be.
+    """
 
     def __init__(
         self,
@@ -25,24 +62,86 @@ class AttentionMapLogger(AnyLightningCallback):
         every_n_steps: int | None = None,
         modules: str | Sequence[str] | None = None,
         samples: int | Sequence[int] = 1,
-        tokens: Callable[[Any], Any] | None = None,
+        tokens: Callable[[Any], Any] | Any | None = None,
         stage: Literal["validation", "train"] = "validation",
         max_size: int | None = 64,
         scores: bool = True,
         images: bool = True,
+        softmax: bool = False,
     ) -> None:
         super().__init__()
+        for name, value in (
+            ("every_n_epochs", every_n_epochs),
+            ("every_n_steps", every_n_steps),
+            ("max_size", max_size),
+        ):
+            if value is not None:
+                check_count(name, value)
+        if every_n_epochs is not None and every_n_steps is not None:
+            raise ValueError("every_n_epochs and every_n_steps exclude each other; give one")
+        check_indices("samples", samples)
+        if stage not in ("validation", "train"):
+            raise ValueError(f"stage={stage!r} must be 'validation' or 'train'")
+        if tokens is not None and not callable(tokens) and not is_tokenizer(tokens):
+            raise TypeError(
+                f"tokens={tokens!r} must be a function of the batch or a tokenizer, "
+                f"not {type(tokens).__name__}"
+            )
         self.every_n_epochs = every_n_epochs
         self.every_n_steps = every_n_steps
-        self.modules = modules
+        self.modules = check_globs("modules", modules) or None
         self.samples = samples
         self.tokens = tokens
         self.stage = stage
         self.max_size = max_size
         self.scores = scores
         self.images = images
+        self.softmax = softmax
         self._recording = ExitStack()
-        self._maps: list[AttentionMap] | None = None
+        self._maps: list[AttentionMap] | None = None  # those of the batch that is recorded now
+        self._prefix = ""
+        self._last_steps: dict[str, int] = {}
+        self._run_folder: Path | None = None
+        self._is_silent = False
+        self._has_warned = False
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Find the run's folder, which all ranks do together."""
+        run_folder = Path(trainer.log_dir or trainer.default_root_dir)
+        self._run_folder = None if getattr(trainer, "fast_dev_run", False) else run_folder
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Refuse modules that the model does not have, before it is trained."""
+        refuse_unmatched("modules", self.modules or (), module_names(pl_module).values())
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Say so when there will be nothing to watch."""
+        watches_nothing = self.stage == "validation" and not trainer.enable_validation
+        if watches_nothing and trainer.limit_val_batches and trainer.is_global_zero:
+            warnings.warn(
+                "AttentionMapLogger(stage='validation') has no validation to watch: give the "
+                "trainer a validation_step and data for it, or choose stage='train'",
+                stacklevel=2,
+            )
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Begin to record when a training batch is due."""
+        if self.stage == "train" and (batch_idx == 0 or self.every_n_steps is not None):
+            self._start(trainer, pl_module, "attention_train")
+
+    def on_train_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Log what was recorded of a training batch."""
+        if self.stage == "train":
+            self._finish(trainer, pl_module, batch)
 
     def on_validation_batch_start(
         self,
@@ -52,9 +151,11 @@ class AttentionMapLogger(AnyLightningCallback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Begin to record the first batch of a validation."""
-        if self.stage == "validation" and batch_idx == 0 and self._is_due(trainer):
-            self._start(pl_module)
+        """Begin to record at the first batch of each loader."""
+        if self.stage == "validation" and batch_idx == 0:
+            several = len(trainer.num_val_batches) > 1
+            prefix = f"attention_dataloader_{dataloader_idx}" if several else "attention"
+            self._start(trainer, pl_module, prefix)
 
     def on_validation_batch_end(
         self,
@@ -65,47 +166,76 @@ class AttentionMapLogger(AnyLightningCallback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Log what was recorded."""
-        if self._maps is not None:
+        """Log what was recorded of a validation batch."""
+        if self.stage == "validation":
             self._finish(trainer, pl_module, batch)
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
         """Leave nothing behind when a step raises."""
+        self._recording.__exit__(type(exception), exception, exception.__traceback__)
+        self._maps = None
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Stop to record, however the trainer ended."""
         self._recording.close()
         self._maps = None
 
-    def _is_due(self, trainer: Trainer) -> bool:
-        return bool(trainer.is_global_zero) and not trainer.sanity_checking
+    def _is_due(self, trainer: Trainer, prefix: str) -> bool:
+        if self._is_silent or trainer.sanity_checking or not trainer.is_global_zero:
+            return False
+        if self.every_n_steps is None:
+            return trainer.current_epoch % (self.every_n_epochs or 1) == 0
+        last = self._last_steps.get(prefix)
+        return last is None or trainer.global_step - last >= self.every_n_steps
 
-    def _start(self, pl_module: LightningModule) -> None:
-        self._maps = self._recording.enter_context(
-            record_attention(pl_module, samples=self.samples, max_size=self.max_size)
+    def _start(self, trainer: Trainer, pl_module: LightningModule, prefix: str) -> None:
+        if not self._is_due(trainer, prefix):
+            return
+        self._prefix = prefix
+        self._last_steps[prefix] = trainer.global_step
+        recorder = record_attention(
+            pl_module,
+            modules=self.modules,
+            samples=self.samples,
+            max_size=self.max_size,
+            softmax=self.softmax,
         )
+        self._maps = self._recording.enter_context(recorder)
 
     def _finish(self, trainer: Trainer, pl_module: LightningModule, batch: Any) -> None:
-        from mha_lab.recording.raster import draw_maps
+        if self._maps is None:
+            return
+        maps, self._maps = self._maps, None
+        self._recording.close()  # says so when nothing was recorded
+        if not maps:
+            self._is_silent = True
+            return
+        snapshot = Snapshot(
+            maps=self._label([on_cpu(one) for one in maps], pl_module, batch),
+            step=self._last_steps[self._prefix],
+            prefix=self._prefix,
+            with_scores=self.scores,
+            with_images=self.images,
+        )
+        for write in destinations(trainer.loggers, self._run_folder):
+            write(snapshot)
 
-        self._recording.close()
-        maps, self._maps = self._maps or [], None
-        source = self.tokens or getattr(pl_module, "attention_tokens", None)
-        maps = label_maps(maps, source(batch)) if source else maps
-        step = trainer.global_step
-        loggers: list[Any] = trainer.loggers
-        for logger in loggers:
-            add_image = getattr(logger.experiment, "add_image", None)
-            if add_image is None:
-                continue
-            for one in maps:
-                for i in range(one.weights.shape[0]):
-                    heads = one.weights[i].float().cpu().numpy()
-                    picture = draw_maps(
-                        heads,
-                        title=f"{one.name} · step {step}",
-                        names=one.head_names(),
-                        row_labels=one.query_tokens[i] if one.query_tokens else None,
-                        column_labels=one.key_tokens[i] if one.key_tokens else None,
-                    )
-                    tag = f"attention/{one.name}/sample_{i}"
-                    add_image(tag, picture.rgb(), step, dataformats="HWC")
+    def _label(
+        self, maps: list[AttentionMap], pl_module: LightningModule, batch: Any
+    ) -> list[AttentionMap]:
+        """Put tokens on the axes; labels that do not fit are no reason to end a training run."""
+        try:
+            if is_tokenizer(self.tokens):
+                return tokenize_maps(maps, self.tokens, batch)
+            tokens_of = self.tokens or getattr(pl_module, "attention_tokens", None)
+            return maps if tokens_of is None else label_maps(maps, tokens_of(batch))
+        except Exception as error:
+            if not self._has_warned:
+                self._has_warned = True
+                warnings.warn(
+                    f"attention maps are logged without tokens: {type(error).__name__}: {error}",
+                    stacklevel=2,
+                )
+            return maps

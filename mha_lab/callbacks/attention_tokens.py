@@ -1,19 +1,31 @@
 """Which tokens stand on the axes of which map.
 
 A module says it with a method ``attention_tokens(batch)``, or the callback is given a function of
-the batch. Either returns one list of tokens a sample, for all maps, or a mapping from globs of
-module paths to such lists, or to pairs (query tokens, key tokens).
+the batch, or a tokenizer. What they return is one of
+
+- one list of tokens a sample, for all maps: an axis that has another length gets no labels;
+- a mapping from globs of module paths to such lists, or to pairs (query tokens, key tokens),
+  where None stands for no labels.
+
+Padding is best left out at the end, or named "": it then counts in no score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import Tensor
 
 from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.recording.globs import matches
 
 Tokens = Sequence[Sequence[str]]
-TokenSource = Tokens | Mapping[str, Tokens | tuple[Tokens, Tokens]]
+AxisTokens = tuple[Tokens | None, Tokens | None]
+TokenSource = Tokens | Mapping[str, Tokens | AxisTokens]
+
+_START = "<start>"
+_IGNORED_LABEL = -100
 
 
 def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[AttentionMap]:
@@ -26,23 +38,92 @@ def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[Attent
 
     Returns:
         The maps, those for which there are tokens with their tokens.
+
+    Raises:
+        ValueError: If tokens are too many for an axis, or for too few samples.
     """
-    return [_label(one, tokens) for one in maps]
+    if isinstance(tokens, Mapping):
+        return [_label(one, _choose(one.name.partition("#")[0], tokens)) for one in maps]
+    return [_label(one, _fitting(one, tokens)) for one in maps]
 
 
-def _label(one: AttentionMap, tokens: TokenSource) -> AttentionMap:
-    chosen = _choose(one.name.partition("#")[0], tokens)
-    if chosen is None:
-        return one
-    query, key = chosen if isinstance(chosen, tuple) else (chosen, chosen)
-    return one.with_tokens([query[i] for i in one.samples], [key[i] for i in one.samples])
+def is_tokenizer(tokens: Any) -> bool:
+    """Whether this is a tokenizer rather than a function of the batch."""
+    return hasattr(tokens, "convert_ids_to_tokens")
 
 
-def _choose(name: str, tokens: TokenSource) -> Tokens | tuple[Tokens, Tokens] | None:
-    if not isinstance(tokens, Mapping):
-        return tokens
-    for prefix in ("", "*."):
-        for glob, found in tokens.items():
-            if fnmatchcase(name, prefix + glob):
-                return found
-    return None
+def tokenize_maps(maps: Sequence[AttentionMap], tokenizer: Any, batch: Any) -> list[AttentionMap]:
+    """Put the tokens of a Hugging Face batch on the axes of the maps.
+
+    Args:
+        maps: Maps of the batch.
+        tokenizer: Has ``convert_ids_to_tokens`` and, perhaps, ``pad_token_id``.
+        batch: A mapping with ``input_ids`` (N, L); with cross-attention also
+            ``decoder_input_ids``, or ``labels``, which are shifted to the right. Or the ids
+            themselves, alone or first in a tuple.
+
+    Returns:
+        The maps with their tokens; as they are where the batch has no ids.
+    """
+    fields = _fields(batch)
+    source = _decode(tokenizer, fields.get("input_ids"))
+    target = _decode(tokenizer, fields.get("decoder_input_ids"))
+    if target is None and (labels := _decode(tokenizer, fields.get("labels"))) is not None:
+        target = [[_START, *row[:-1]] for row in labels]
+    if not any(one.kind == "cross" for one in maps):
+        return [_label(one, _fitting(one, source)) for one in maps]
+    labelled = []
+    for one in maps:
+        if one.kind == "cross":
+            labelled.append(_label(one, (target, source)))
+        else:
+            in_decoder = "decoder" in one.name
+            labelled.append(_label(one, _fitting(one, target if in_decoder else source)))
+    return labelled
+
+
+def _label(one: AttentionMap, tokens: AxisTokens) -> AttentionMap:
+    """Label the map's own samples."""
+    query, key = (None if axis is None else [axis[i] for i in one.samples] for axis in tokens)
+    return one.with_tokens(query, key)
+
+
+def _choose(name: str, tokens: Mapping[str, Tokens | AxisTokens]) -> AxisTokens:
+    """The tokens of the first glob that matches, whole paths first."""
+    whole = [found for glob, found in tokens.items() if matches(name, glob, anywhere=False)]
+    partly = [found for glob, found in tokens.items() if matches(name, glob)]
+    for found in [*whole, *partly]:
+        return found if isinstance(found, tuple) else (found, found)
+    return (None, None)
+
+
+def _fitting(one: AttentionMap, tokens: Tokens | None) -> AxisTokens:
+    """The same tokens on each axis that is long enough; in cross-attention exactly as long."""
+    if tokens is None:
+        return (None, None)
+    longest = max(map(len, tokens), default=0)
+    exact = one.kind == "cross"
+    query, key = (
+        tokens if longest == size or (longest < size and not exact) else None for size in one.size
+    )
+    return query, key
+
+
+def _fields(batch: Any) -> Mapping[str, Any]:
+    """A batch as a mapping with ``input_ids``."""
+    if isinstance(batch, Mapping):
+        return batch
+    if isinstance(batch, Sequence) and batch:
+        return _fields(batch[0])
+    return {"input_ids": batch} if isinstance(batch, Tensor) else {}
+
+
+def _decode(tokenizer: Any, ids: Any) -> list[list[str]] | None:
+    """Tokens of ids (N, L); padding is ""."""
+    if not isinstance(ids, Tensor) or ids.ndim != 2 or ids.is_floating_point():
+        return None
+    nothing = {getattr(tokenizer, "pad_token_id", None), _IGNORED_LABEL}
+    return [
+        ["" if i in nothing else str(tokenizer.convert_ids_to_tokens(i)) for i in row]
+        for row in ids.tolist()
+    ]

@@ -102,9 +102,11 @@ class AttentionMap:
         return self.size != tuple(self.weights.shape[-2:])
 
     def with_tokens(
-        self, query_tokens: Sequence[Sequence[str]], key_tokens: Sequence[Sequence[str]]
+        self,
+        query_tokens: Sequence[Sequence[str]] | None,
+        key_tokens: Sequence[Sequence[str]] | None,
     ) -> AttentionMap:
-        """The same map with its tokens.
+        """The same map with its tokens; None leaves an axis without.
 
         Args:
             query_tokens: One list a sample, of at most as many tokens as the call had queries;
@@ -118,27 +120,31 @@ class AttentionMap:
         Raises:
             ValueError: If there are too many tokens, or not one list a sample.
         """
-        for which, tokens, length in (
-            ("query", query_tokens, self.size[0]),
-            ("key", key_tokens, self.size[1]),
-        ):
-            if len(tokens) != len(self.samples):
-                raise ValueError(
-                    f"{self.name!r} was given {which} tokens of {len(tokens)} samples; "
-                    f"the map has {len(self.samples)} samples"
-                )
-            longest = max(map(len, tokens), default=0)
-            if longest > length:
-                raise ValueError(
-                    f"{self.name!r} was given {longest} {which} tokens; "
-                    f"the map's {which} axis has length {length}"
-                )
-        rows, columns = self.weights.shape[-2:]
         return replace(
             self,
-            query_tokens=[pool_tokens(tokens, self.size[0], rows) for tokens in query_tokens],
-            key_tokens=[pool_tokens(tokens, self.size[1], columns) for tokens in key_tokens],
+            query_tokens=self._labels("query", query_tokens, axis=0),
+            key_tokens=self._labels("key", key_tokens, axis=1),
         )
+
+    def _labels(
+        self, which: str, tokens: Sequence[Sequence[str]] | None, axis: int
+    ) -> list[list[str]] | None:
+        """The labels along one axis of each sample."""
+        if tokens is None:
+            return None
+        if len(tokens) != len(self.samples):
+            raise ValueError(
+                f"{self.name!r} was given {which} tokens of {len(tokens)} samples; "
+                f"the map has {len(self.samples)} samples"
+            )
+        length = self.size[axis]
+        longest = max(map(len, tokens), default=0)
+        if longest > length:
+            raise ValueError(
+                f"{self.name!r} was given {longest} {which} tokens; "
+                f"its {which} axis has length {length}"
+            )
+        return [pool_tokens(row, length, self.weights.shape[2 + axis]) for row in tokens]
 
 
 def pool_tokens(tokens: Sequence[str], length: int, size: int) -> list[str]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 
-def matches(path: str, glob: str) -> bool:
-    """Whether a glob matches a module path, or what follows any of its dots.
+def matches(path: str, glob: str, *, anywhere: bool = True) -> bool:
+    """Whether a glob matches a module path, or, anywhere, what follows one of its dots.
 
     >>> matches("model.encoder.layers.0", "encoder.layers.*"), matches("encoder", "coder")
     (True, False)
     """
-    return fnmatchcase(path, glob) or fnmatchcase(path, f"*.{glob}")
+    return fnmatchcase(path, glob) or (anywhere and fnmatchcase(path, f"*.{glob}"))
 
 
 def matches_within(path: str, globs: Sequence[str]) -> bool:

@@ -43,7 +43,7 @@ class Raster:
         image = Image.fromarray(self.pixels, mode="P")
         image.putpalette(_palette().tobytes())
         file = io.BytesIO()
-        image.save(file, format="PNG", compress_level=4)
+        image.save(file, format="PNG", compress_level=2)
         return file.getvalue()
 
     def rgb(self) -> UInt8[np.ndarray, "height width 3"]:
@@ -59,24 +59,30 @@ def draw_maps(
     names: Sequence[str] = (),
     row_labels: Sequence[str] | None = None,
     column_labels: Sequence[str] | None = None,
-    columns: int | None = None,
+    columns: int = 4,
+    same_scale: bool = True,
 ) -> Raster:
-    """Draw several maps of one shape as a grid of panels with one colour scale from 0.
+    """Draw several maps of one shape as a grid of panels, coloured from 0 to the largest weight.
 
     Args:
         maps: P maps (P, L, S).
-        title: A line above all; the largest weight is added to it.
+        title: A line above all; the largest weight is added to it where the scale is the same.
         names: One name a panel.
         row_labels: L labels of the rows, such as query tokens.
         column_labels: S labels of the columns, such as key tokens.
-        columns: How many panels stand in a row; None means at most four.
+        columns: How many panels stand in a row, at most.
+        same_scale: Whether all panels have one colour scale, or each its own, told by its name.
 
     Returns:
         The picture.
     """
     count, length, source = maps.shape
-    columns = columns or min(4, max(1, count))
-    largest = float(np.nanmax(maps, initial=0.0)) if maps.size else 0.0
+    columns = min(columns, max(1, count))
+    largest = np.nanmax(maps, axis=None if same_scale else (1, 2), keepdims=True, initial=0.0)
+    if same_scale:
+        title = f"{title}   {_range(largest)}".strip()
+    else:
+        names = [f"{name}   {_range(top)}" for name, top in zip(names, largest, strict=True)]
     cell = max(1, min(16, _MAP_PIXELS // max(1, length, source)))
     left = _gutter(row_labels, cell)
     below = _gutter(column_labels, cell)
@@ -85,7 +91,7 @@ def draw_maps(
     indices = _quantise(maps, largest).repeat(cell, axis=1).repeat(cell, axis=2)
     panel_height = line + length * cell + below + _GAP
     panel_width = left + source * cell + _GAP
-    heading = _text(f"{title}   0 to {largest:.2g}".strip())
+    heading = _text(title)
     width = max(_GAP + columns * panel_width, heading.shape[1] + 2 * _GAP)
     height = _GAP + line + _GAP + math.ceil(count / columns) * panel_height
     canvas = np.full((height, width), _WHITE, dtype=np.uint8)
@@ -106,9 +112,14 @@ def draw_maps(
     return Raster(canvas)
 
 
-def _quantise(maps: NDArray[np.floating], largest: float) -> NDArray[np.uint8]:
+def _range(largest: NDArray[np.floating]) -> str:
+    """What the colours of a scale stand for."""
+    return f"0 to {largest.item():.2g}"
+
+
+def _quantise(maps: NDArray[np.floating], largest: NDArray[np.floating]) -> NDArray[np.uint8]:
     """Weights 0..largest as colours; NaN as grey."""
-    levels = maps * ((_COLOURS - 1) / largest if largest > 0 else 0.0)
+    levels = maps * ((_COLOURS - 1) / np.where(largest > 0, largest, 1.0))
     missing = np.isnan(levels)
     colours = np.where(missing, _MISSING, np.rint(np.where(missing, 0, levels)))
     return colours.astype(np.uint8)

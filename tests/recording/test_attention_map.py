@@ -56,9 +56,11 @@ def test_too_many_or_too_few_tokens():
 def test_plot(one):
     figure = one.plot(sample=1, heads=[2, 0])
     assert isinstance(figure, Figure)
-    assert figure.get_suptitle() == "decoder.0.cross (cross)"
     panels = [ax for ax in figure.axes if ax.get_images()]
-    assert [ax.get_title(loc="left") for ax in panels] == ["head 5", "head 0"]
+    assert [ax.get_title(loc="left").strip() for ax in panels] == [
+        "decoder.0.cross (cross)\nhead 5",
+        "head 0",
+    ]
     np.testing.assert_array_equal(panels[0].get_images()[0].get_array(), one.weights[1, 2])
     assert [text.get_text() for text in panels[0].get_xticklabels()] == list("abcdefg")
     assert [text.get_text() for text in panels[0].get_yticklabels()] == list("abcde")
