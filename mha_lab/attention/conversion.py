@@ -61,7 +61,7 @@ def adopt(module: nn.MultiheadAttention, kind: "type[MultiheadAttention]") -> "M
     ours.__dict__.update(module.__dict__)
     del ours.__dict__["_qkv_same_embed_dim"]  # a class attribute of ours
     ours.average_attn_weights = True
-    ours.has_warned_of_zeros_and_ones = False
+    ours.has_judged_float_mask = False
     return ours
 
 
@@ -113,7 +113,7 @@ def copy_to_torch(module: "MultiheadAttention") -> nn.MultiheadAttention:
             stacklevel=3,
         )
     state = copy.deepcopy(module).__dict__
-    for ours in ("average_attn_weights", "has_warned_of_zeros_and_ones"):
+    for ours in ("average_attn_weights", "has_judged_float_mask"):
         del state[ours]
     twin = nn.MultiheadAttention.__new__(nn.MultiheadAttention)
     twin.__dict__.update(state)

@@ -4,6 +4,7 @@ Outside, a boolean mask is True where a key is *blocked*, as in ``torch.nn.Multi
 a float mask is added to the scores. Inside (see ``functional``), True means *allowed*.
 """
 
+import warnings
 from typing import NamedTuple
 
 import torch
@@ -84,6 +85,42 @@ def _check_attn_mask_shape(attn_mask: Tensor, sizes: Sizes) -> None:
             f"attn_mask must have shape (L, S) = ({L}, {S}), (N·H, L, S) = ({N * H}, {L}, {S}), or "
             f"one that broadcasts to (N, H, L, S) = ({N}, {H}, {L}, {S}); got {tuple(shape)}"
         )
+
+
+def warn_if_zeros_and_ones(attn_mask: Tensor | None, key_padding_mask: Tensor | None) -> bool:
+    """Warn of a float mask that holds only 0s and 1s, probably meant as a bool one.
+
+    Args:
+        attn_mask: Of any shape and dtype, or None.
+        key_padding_mask: Likewise.
+
+    Returns:
+        Whether a float mask was there to judge by. One of zeros alone says nothing: it means the
+        same either way.
+
+    Warns:
+        UserWarning: A mask adds 0 or 1 to every score, which blocks nothing.
+    """
+    judged = False
+    for name, mask in (("attn_mask", attn_mask), ("key_padding_mask", key_padding_mask)):
+        if mask is None or mask.dtype == torch.bool:
+            continue
+        values = mask.detach()
+        try:
+            if not values.any():
+                continue
+            suspect = bool(((values == 0) | (values == 1)).all())
+        except (RuntimeError, NotImplementedError):  # no values to read: vmap, meta, fake tensors
+            return False
+        judged = True
+        if suspect:
+            warnings.warn(
+                f"{name} is a float mask of 0s and 1s, which is added to the scores and blocks "
+                f"nothing; if 1 is to block, pass {name}.bool(), if 1 is to attend, {name} == 0",
+                UserWarning,
+                stacklevel=5,  # the line that called the module
+            )
+    return judged
 
 
 def merge_masks(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mha_lab.attention.checks import check_inputs, check_sizes
 from mha_lab.attention.conversion import copy_from_torch, copy_to_torch
 from mha_lab.attention.functional import attention_scores, attention_weights
-from mha_lab.attention.masks import Sizes, check_masks, merge_masks
+from mha_lab.attention.masks import Sizes, check_masks, merge_masks, warn_if_zeros_and_ones
 from mha_lab.attention.projection import (
     Heads,
     add_keys,
@@ -86,7 +86,7 @@ class MultiheadAttention(nn.Module):
         self.batch_first = batch_first
         self.add_zero_attn = add_zero_attn
         self.average_attn_weights = average_attn_weights
-        self.has_warned_of_zeros_and_ones = False
+        self.has_judged_float_mask = False
 
         def parameter(*shape: int, exists: bool = True) -> nn.Parameter | None:
             return nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if exists else None
@@ -200,6 +200,9 @@ class MultiheadAttention(nn.Module):
         N, H, L, _ = q.shape
         sizes = Sizes(N, H, L, k.shape[2])
         check_masks(attn_mask, key_padding_mask, query, sizes)
+        if not (self.has_judged_float_mask or torch.compiler.is_compiling()):
+            # Once is enough: reading a mask's values makes a GPU wait.
+            self.has_judged_float_mask = warn_if_zeros_and_ones(attn_mask, key_padding_mask)
         k = add_keys(k, self.bias_k, self.add_zero_attn)
         v = add_keys(v, self.bias_v, self.add_zero_attn)
         mask, is_causal = merge_masks(
