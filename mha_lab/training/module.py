@@ -1,6 +1,6 @@
 """The LightningModule: teacher forcing on (source, target) batches, losses and accuracies."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
@@ -126,8 +126,8 @@ class SequenceModule(pl.LightningModule):
         """The tokens on the axes of each attention call, for attention maps.
 
         Returns:
-            For each pattern of module names, the query tokens and the key tokens: two lists with
-            one list of strings a sample.
+            For each pattern of module names, the query tokens and the key tokens: for each sample
+            a list of strings.
         """
         axes = self.model.attention_axes(batch.source, batch.target)
         return {
@@ -135,8 +135,8 @@ class SequenceModule(pl.LightningModule):
             for pattern, (query, key) in axes.items()
         }
 
-    def _names(self, ids: Int[Tensor, "N L"]) -> list[list[str]]:
-        return [self.vocabulary.decode(row) for row in ids.tolist()]
+    def _names(self, ids: Int[Tensor, "N L"]) -> "TokenRows":
+        return TokenRows(self.vocabulary, ids)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the random state, which dropout draws from: Lightning does not."""
@@ -157,6 +157,20 @@ class SequenceModule(pl.LightningModule):
         torch.set_rng_state(state["cpu"].cpu())
         if "cuda" in state and torch.cuda.is_available():
             torch.cuda.set_rng_state(state["cuda"].cpu())
+
+
+class TokenRows(Sequence[list[str]]):
+    """The tokens of each row of ids, decoded when asked for: few of a batch are ever drawn."""
+
+    def __init__(self, vocabulary: Vocabulary, ids: Int[Tensor, "N L"]) -> None:
+        self._vocabulary = vocabulary
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._vocabulary.decode(self._ids[row].tolist())
 
 
 class TrainingDiverged(Exception):
