@@ -26,8 +26,8 @@ def draw_heads(one: AttentionMap, sample: int, title: str) -> Raster:
         one.weights[sample].float().cpu().numpy(),
         title=title,
         names=one.head_names(),
-        row_labels=one.query_tokens[sample] if one.query_tokens else None,
-        column_labels=one.key_tokens[sample] if one.key_tokens else None,
+        row_labels=one.query_tokens[sample] if one.query_tokens else (),
+        column_labels=one.key_tokens[sample] if one.key_tokens else (),
     )
 
 
@@ -54,4 +54,5 @@ def draw_scores(scores: Mapping[str, Mapping[str, Sequence[float]]], title: str)
         row_labels=list(scores),
         column_labels=[str(head) for head in range(heads)],
         same_scale=False,
+        longest_label=80,
     )

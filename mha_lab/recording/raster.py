@@ -28,7 +28,9 @@ _GREYS = 256 - _COLOURS
 _MISSING = 244  # a grey for NaN
 _FONT = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"
 _FONT_SIZE = 11
+_LINE = 16
 _GAP = 8
+_COLUMNS = 4
 _MAP_PIXELS = 240
 
 
@@ -57,10 +59,10 @@ def draw_maps(
     *,
     title: str = "",
     names: Sequence[str] = (),
-    row_labels: Sequence[str] | None = None,
-    column_labels: Sequence[str] | None = None,
-    columns: int = 4,
+    row_labels: Sequence[str] = (),
+    column_labels: Sequence[str] = (),
     same_scale: bool = True,
+    longest_label: int = 16,
 ) -> Raster:
     """Draw several maps of one shape as a grid of panels, coloured from 0 to the largest weight.
 
@@ -68,47 +70,54 @@ def draw_maps(
         maps: P maps (P, L, S).
         title: A line above all; the largest weight is added to it where the scale is the same.
         names: One name a panel.
-        row_labels: L labels of the rows, such as query tokens.
-        column_labels: S labels of the columns, such as key tokens.
-        columns: How many panels stand in a row, at most.
+        row_labels: L labels of the rows, such as query tokens; written at the left.
+        column_labels: S labels of the columns, such as key tokens; written below.
         same_scale: Whether all panels have one colour scale, or each its own, told by its name.
+        longest_label: Longer labels are cut to so many characters.
 
     Returns:
         The picture.
     """
     count, length, source = maps.shape
-    columns = min(columns, max(1, count))
     largest = np.nanmax(maps, axis=None if same_scale else (1, 2), keepdims=True, initial=0.0)
     if same_scale:
         title = f"{title}   {_range(largest)}".strip()
     else:
         names = [f"{name}   {_range(top)}" for name, top in zip(names, largest, strict=True)]
     cell = max(1, min(16, _MAP_PIXELS // max(1, length, source)))
-    left = _gutter(row_labels, cell)
-    below = _gutter(column_labels, cell)
-    line = _FONT_SIZE + 5
+    rows = _texts(row_labels, cell, longest_label)
+    columns = [
+        (i, text if text.shape[1] <= cell else np.rot90(text))  # upright where there is room
+        for i, text in _texts(column_labels, cell, longest_label)
+    ]
+    heading, headings = _text(title), [_text(name) for name in names]
 
-    indices = _quantise(maps, largest).repeat(cell, axis=1).repeat(cell, axis=2)
-    panel_height = line + length * cell + below + _GAP
-    panel_width = left + source * cell + _GAP
-    heading = _text(title)
-    width = max(_GAP + columns * panel_width, heading.shape[1] + 2 * _GAP)
-    height = _GAP + line + _GAP + math.ceil(count / columns) * panel_height
+    across = min(_COLUMNS, max(1, count))
+    left = _GAP + max((text.shape[1] + 4 for _, text in rows), default=0)
+    panel_width = _GAP + max([source * cell, *(text.shape[1] for text in headings)])
+    panel_height = _GAP + _LINE + length * cell
+    top = _GAP + _LINE
+    width = max(left + across * panel_width, heading.shape[1] + 2 * _GAP)
+    below = 4 + max((text.shape[0] for _, text in columns), default=0)
+    height = top + math.ceil(count / across) * panel_height + below + _GAP
     canvas = np.full((height, width), _WHITE, dtype=np.uint8)
+
     _paste(canvas, heading, _GAP, _GAP)
-    for panel, pixels in enumerate(indices):
-        top = 2 * _GAP + line + (panel // columns) * panel_height
-        x = _GAP + (panel % columns) * panel_width + left
-        if panel < len(names):
-            _paste(canvas, _text(names[panel]), top, x)
-        y = top + line
-        _paste(canvas, pixels, y, x)
-        for i, label in _shown(row_labels, cell):
-            text = _text(label)
-            _paste(canvas, text, y + _middle(i, cell, text.shape[0]), x - 3 - text.shape[1])
-        for i, label in _shown(column_labels, cell):
-            text = _column_text(label, cell)
-            _paste(canvas, text, y + length * cell + 3, x + _middle(i, cell, text.shape[1]))
+    pixels = _quantise(maps, largest).repeat(cell, axis=1).repeat(cell, axis=2)
+    for panel in range(count):
+        x = left + panel % across * panel_width
+        y = top + panel // across * panel_height + _GAP + _LINE
+        if panel < len(headings):
+            _paste(canvas, headings[panel], y - _LINE, x)
+        _paste(canvas, pixels[panel], y, x)
+        if panel % across == 0:
+            for i, text in rows:
+                middle = i * cell + (cell - text.shape[0]) // 2
+                _paste(canvas, text, y + middle, x - 4 - text.shape[1])
+        if panel + across >= count:
+            for i, text in columns:
+                middle = i * cell + (cell - text.shape[1]) // 2
+                _paste(canvas, text, y + length * cell + 4, x + middle)
     return Raster(canvas)
 
 
@@ -125,34 +134,20 @@ def _quantise(maps: NDArray[np.floating], largest: NDArray[np.floating]) -> NDAr
     return colours.astype(np.uint8)
 
 
-def _middle(i: int, cell: int, size: int) -> int:
-    """Where something of this size begins, to be centred on the i-th cell."""
-    return i * cell + (cell - size) // 2
-
-
-def _shown(labels: Sequence[str] | None, cell: int) -> list[tuple[int, str]]:
+def _texts(labels: Sequence[str], cell: int, longest: int) -> list[tuple[int, NDArray[np.uint8]]]:
     """The labels that there is room for: all of them, or every second, third, ..."""
-    if labels is None:
-        return []
     every = math.ceil((_FONT_SIZE + 1) / cell)
-    return [(i, label) for i, label in enumerate(labels) if label and i % every == 0]
-
-
-def _gutter(labels: Sequence[str] | None, cell: int) -> int:
-    """How much room labels take beside a map."""
-    return max((_text(label).shape[1] for _, label in _shown(labels, cell)), default=0) + 6
-
-
-def _column_text(label: str, cell: int) -> NDArray[np.uint8]:
-    """A label below a column: upright where it is narrow enough, else read from below."""
-    text = _text(label)
-    return text if text.shape[1] <= cell else np.rot90(text)
+    return [
+        (i, _text(label if len(label) <= longest else label[: longest - 1] + "…"))
+        for i, label in enumerate(labels)
+        if label and i % every == 0
+    ]
 
 
 @lru_cache(maxsize=4096)
 def _text(text: str) -> NDArray[np.uint8]:
-    """A short text as palette indices."""
-    text = text if len(text) <= 80 else text[:79] + "…"
+    """A line of text as palette indices."""
+    text = text if len(text) <= 160 else text[:159] + "…"
     font = _font()
     width = max(1, math.ceil(font.getlength(text)))
     image = Image.new("L", (width, _FONT_SIZE + 3), 255)
