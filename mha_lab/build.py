@@ -134,7 +134,7 @@ def _check_arguments(key: str, target: Callable[..., Any], node: dict[str, Any])
 
     parameters = inspect.signature(target).parameters
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    init = target.__init__ if inspect.isclass(target) else target  # type: ignore[misc]
+    init = target.__init__ if inspect.isclass(target) else target
     try:
         hints = get_type_hints(init)
     except (NameError, TypeError):
