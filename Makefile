@@ -7,16 +7,19 @@ BIN := $(VENV)/bin
 TORCH := $(shell grep '^torch==' constraints.txt)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# One test process a core, each of one thread: small tensors gain nothing from more.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical
+
 .PHONY: train test test-slow test-browser lint format wheel clean
 
 train: $(VENV)/.installed  ## train the copy task
 	$(BIN)/python -m mha_lab train +experiment=copy
 
 test: $(VENV)/.installed-dev  ## the fast tests
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-slow: $(VENV)/.installed-dev  ## the slow tests
-	$(BIN)/python -m pytest -m "slow and not browser"
+	$(PYTEST) -m "slow and not browser"
 
 test-browser: $(VENV)/.installed-dev  ## the tests that drive headless Chromium
 	$(BIN)/python -m pytest -m browser
