@@ -7,6 +7,7 @@ is imported, so a callback takes its base class then.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from functools import cache
 from importlib import import_module
@@ -22,6 +23,12 @@ _PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 
 class AnyLightningCallback(Callback):
     """Base of callbacks that work under ``pytorch_lightning`` and under ``lightning.pytorch``."""
+
+    def __init_subclass__(cls) -> None:
+        # What can be given to a callback is what its __init__ takes, not the __new__ below.
+        signature = inspect.signature(cls.__init__)
+        parameters = list(signature.parameters.values())[1:]
+        cls.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make the callback for the packages that are imported by now."""
