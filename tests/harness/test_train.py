@@ -132,9 +132,11 @@ def test_resuming_with_a_finite_set_and_accumulation_is_exact(lab: Lab, tmp_path
 
 def test_a_solved_run_stays_solved(lab: Lab, tmp_path: Path):
     run = tmp_path / "run"
-    solved = "callbacks.stop_when_solved.threshold=0.001"
-    words = ["+experiment=copy", *TINY, "data.validation_size=1000", "trainer.max_steps=400"]
-    summary = train(config.compose([*words, solved], run_dir=run))
+    target = "mha_lab.callbacks.stop_when_solved.StopWhenSolved"
+    settings = f"_target_:{target},threshold:0.001,monitor:val/token_accuracy"
+    solved = f"callbacks.stop_when_solved={{{settings}}}"
+    summary = train(config.compose([*TINY, solved, "trainer.max_steps=400"], run_dir=run))
+    assert summary["steps"] < 400
     assert summary["status"] == "solved"
     before = weights(run)
     code, out, _ = lab("train", f"resume={run}")
