@@ -4,6 +4,8 @@ Usage:
   python -m mha_lab bench attention   our MultiheadAttention against torch's
   python -m mha_lab bench loop        the training harness against a bare PyTorch loop
   python -m mha_lab bench recording   training with attention maps against training without
+  python -m mha_lab bench sweep       eight trials as one sweep against eight runs
+  python -m mha_lab bench pruning     what pruning saves of a search, and what it misses
 
 `python -m mha_lab bench attention --help` tells each one's settings.
 """
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 
 from mha_lab.errors import UserError, nearest
 
-_BENCHES = ("attention", "loop", "recording")
+_BENCHES = ("attention", "loop", "recording", "sweep", "pruning")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ the clocks of machines need not agree. On the same machine nobody waits for that
 lock file, and the system lets go of it when the worker dies, however that happened.
 """
 
+import os
 import socket
 import threading
 import time
@@ -39,7 +40,7 @@ class Worker:
         self.storage = storage
         self.folder = folder
         self.lease = lease
-        self.name = f"{_machine()}{uuid.uuid4().hex}"
+        self.name = f"{_machine()}{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._seen: dict[int, tuple[object, float]] = {}  # trial: its last beat, when it was new
 
     @contextmanager

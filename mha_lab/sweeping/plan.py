@@ -75,6 +75,9 @@ def read_plan(words: Sequence[str]) -> Plan:
             continue
         if item.key_or_group.startswith(_SPACE):
             prefixed, text = key, _unquoted(item, text)
+            if text == "null":
+                space.pop(key, None)
+                continue
         elif key.startswith("sweep."):
             settings.set(key.removeprefix("sweep."), _value(item))
             continue
@@ -82,15 +85,14 @@ def read_plan(words: Sequence[str]) -> Plan:
             raise UserError(f"{key} means nothing to a sweep: say sweep.folder=FOLDER")
         elif not item.is_sweep_override():
             fixed.append(word)
-            text = "null"
         if key in given:
             raise UserError(
                 f"{key} is given twice ({given[key]} and {word}): fix it or vary it, not both"
             )
         given[key] = word
-        # The command line wins over the file: a value fixes the key, null takes it out.
+        # The command line wins over the file.
         space = {name: values for name, values in space.items() if name.lstrip("+") != key}
-        if text != "null":
+        if item.is_sweep_override() or item.key_or_group.startswith(_SPACE):
             space[prefixed] = text
     settings.check()
     settings.space = {}

@@ -24,9 +24,10 @@ def test_words_are_sorted_into_settings_space_and_fixed():
 
 def test_the_command_line_wins_over_the_file():
     words = ["optimizer.lr=0.01", "model.embed_dim=8,16", "sweep.space.model.num_heads=null"]
-    plan = read_plan(words)
-    assert plan.space == {"model.embed_dim": "8,16"}
-    assert plan.overrides == ["optimizer.lr=0.01"]
+    for given in (words, [*words, "sweep.space.optimizer.lr=null"]):
+        plan = read_plan(given)
+        assert plan.space == {"model.embed_dim": "8,16"}
+        assert plan.overrides == ["optimizer.lr=0.01"]
 
 
 @pytest.mark.parametrize(
