@@ -142,7 +142,7 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
 
 def _remarks(comparison: "Comparison", found: "Found") -> list[str]:
     """What a reader of the table alone must know."""
-    from mha_lab.reporting.contents import warnings
+    from mha_lab.reporting.cautions import warnings
 
     remarks = [text.replace("`", "") for text in warnings(comparison)]
     if found.ignored:

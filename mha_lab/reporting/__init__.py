@@ -2,5 +2,5 @@
 
 The way of the data: ``finding`` (which folders) → ``reading`` (a folder as a :class:`Run`) →
 ``grouping`` and ``statistics`` (mean ± standard deviation over seeds) → ``contents`` (what the
-report says, as a ``document``) → ``markdown``, ``page`` and ``figures`` → ``writing``.
+report says, as a ``document``) → ``markdown`` and ``page`` → ``writing``.
 """

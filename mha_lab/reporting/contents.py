@@ -1,12 +1,11 @@
 """What a report says of some runs, whole: title, findings, sections, colophon."""
 
-from collections import Counter
+import math
 from collections.abc import Sequence
 
 from mha_lab import __version__
-from mha_lab.reporting import drawing, sections
+from mha_lab.reporting import cautions, drawing, sections
 from mha_lab.reporting.comparison import Comparison
-from mha_lab.reporting.differences import find_holes
 from mha_lab.reporting.document import Block, Document, Text
 from mha_lab.reporting.grouping import Group, natural_value
 from mha_lab.reporting.measures import STEPS_TO_SOLVE, Measure, write_number, write_stat
@@ -21,8 +20,8 @@ def compose_document(comparison: Comparison, *, title: str, command: str) -> Doc
             sections.lengths(comparison),
             sections.curves(comparison),
             sections.maps(comparison),
-            sections.configs(comparison),
-            sections.left_out(comparison),
+            cautions.configs(comparison),
+            cautions.left_out(comparison),
             sections.all_runs(comparison),
         ]
     return Document(
@@ -42,33 +41,16 @@ def _subtitle(comparison: Comparison) -> str:
     )
 
 
-def warnings(comparison: Comparison) -> list[str]:
-    """What a reader of the main table must know: runs not counted, means that may mislead."""
-    sentences = []
-    left_out = Counter(run.status for run in comparison.runs if not run.is_complete)
-    left_out["missing"] = sum(len(seeds) for _, seeds in find_holes(comparison.groups).seeds)
-    if left_out.total():
-        words = listed(f"{n} {status}" for status, n in sorted(left_out.items()) if n)
-        sentences.append(f"Not counted: {words} (the report says which, and why).")
-    keys = dict.fromkeys(key for group in comparison.counted for key in group.mixed)
-    if keys:
-        names = listed(f"`{key}`" for key in keys)
-        sentences.append(
-            f"Inside some groups more than the seed differs ({names}), so a mean over their runs "
-            "may mislead: add what matters to `by=`."
-        )
-    return sentences
-
-
 def _lead(comparison: Comparison) -> list[Block]:
     best = [_best_sentence(comparison.counted, one) for one in (comparison.measure, STEPS_TO_SOLVE)]
     findings = [Text(sentence) for sentence in best if sentence]
-    return [*findings, *(Text(sentence, "warning") for sentence in warnings(comparison))]
+    return [*findings, *(Text(sentence, "warning") for sentence in cautions.warnings(comparison))]
 
 
 def _best_sentence(groups: Sequence[Group], measure: Measure) -> str:
     """Which group has the best mean, as it is written; ties are told as such."""
-    stats = [(group, stat) for group in groups if (stat := measure.stat(group.complete))]
+    described = [(group, measure.stat(group.complete)) for group in groups]
+    stats = [(group, stat) for group, stat in described if stat and math.isfinite(stat.mean)]
     if len(stats) < 2:
         return ""
     best = (min if measure.is_better_low else max)(stat.mean for _, stat in stats)

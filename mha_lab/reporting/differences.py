@@ -39,7 +39,7 @@ class Holes:
     Attributes:
         seeds: groups, each with the seeds that others have and it has not.
         combinations: combinations of ``by`` values without any run.
-        repeated: groups, each with the seeds of which it has several runs.
+        repeated: groups, each with the seeds of which it has several complete runs.
     """
 
     seeds: list[tuple[Group, list[Any]]]
@@ -52,12 +52,13 @@ def find_holes(groups: Sequence[Group]) -> Holes:
     seeds = sorted({run.seed for group in groups for run in group.runs}, key=natural_value)
     missing, repeated = [], []
     for group in groups:
-        count = Counter(run.seed for run in group.runs)
-        if absent := [seed for seed in seeds if not count[seed]]:
+        there = {run.seed for run in group.runs}
+        if absent := [seed for seed in seeds if seed not in there]:
             missing.append((group, absent))
-        if twice := [seed for seed in seeds if count[seed] > 1]:
+        complete = Counter(run.seed for run in group.complete)
+        if twice := [seed for seed in seeds if complete[seed] > 1]:
             repeated.append((group, twice))
     values = list(zip(*(group.key for group in groups), strict=True))
-    there = {group.key for group in groups}
+    keys = {group.key for group in groups}
     full = product(*(dict.fromkeys(one) for one in values)) if groups else ()
-    return Holes(missing, [key for key in full if key not in there], repeated)
+    return Holes(missing, [key for key in full if key not in keys], repeated)

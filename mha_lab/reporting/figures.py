@@ -42,6 +42,10 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(measure.name)
     axes.ticklabel_format(axis="x", useOffset=False, style="plain")
+    if measure.style == "share":
+        axes.set_xlim(_share_limits(*axes.dataLim.intervalx))
+    elif measure.style != "small":
+        axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     return drawing.picture(
         figure,
@@ -65,6 +69,7 @@ def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
         sd = np.array([stat.sd or 0.0 for stat in stats.values()])
         axes.plot(lengths, mean, "-o", color=colour, lw=1.8, ms=3.5, mew=0)
         _band(axes, lengths, mean, sd, colour, 0.0, 1.0)
+        axes.set_ylim(_share_limits(*axes.dataLim.intervaly))
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         return float(mean[-1])
 
@@ -120,6 +125,15 @@ def learning_curves(groups: Sequence[Group], key: str, name: str) -> Picture | N
         f"dashed, for there the runs that stopped keep their last value.{rest}",
         alt=f"{metric} against the training step, a line a group",
     )
+
+
+def _share_limits(low: float, high: float) -> tuple[float, float]:
+    """Limits for shares: around those that there are, and no tick beyond 1."""
+    if not low <= high:  # nothing is drawn
+        return 0.0, 1.0
+    low = min(low, high - 0.02)
+    room = 0.06 * (high - low)
+    return low - room, high + room
 
 
 def _band(

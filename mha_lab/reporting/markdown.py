@@ -44,7 +44,10 @@ def _line(cells: list[str], widths: list[int], first_numeric: int) -> str:
 
 def _block(block: Block) -> str:
     if isinstance(block, Table):
-        return f"{escape(block.caption)}\n\n{markdown_table(block)}"
+        caption, table = escape(block.caption), markdown_table(block)
+        if block.folded:
+            return f"<details><summary>{caption}</summary>\n\n{table}\n\n</details>"
+        return f"{caption}\n\n{table}"
     if isinstance(block, Figures):
         return "\n\n".join(
             f"![{escape(one.alt)}]({one.name}.png)\n\n{escape(one.caption)}"

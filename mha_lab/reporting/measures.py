@@ -37,7 +37,8 @@ class Measure:
 
     def best(self, runs: Sequence[Run]) -> Run | None:
         """The run with the best value; of equal ones that with the fewest steps."""
-        found = [(run, value) for run in runs if (value := self.of(run)) is not None]
+        measured = [(run, self.of(run)) for run in runs]
+        found = [(run, v) for run, v in measured if v is not None and math.isfinite(v)]
         sign = 1 if self.is_better_low else -1
         ranked = sorted(found, key=lambda pair: (sign * pair[1], pair[0].number("steps") or 0))
         return ranked[0][0] if ranked else None

@@ -2,11 +2,13 @@
 
 import html
 import re
+from collections.abc import Sequence
 from importlib import resources
 from itertools import count
 
 from mha_lab.reporting.document import Block, Document, Figures, Picture, Table, Text
 
+_LONG, _LONG_CELL = ' class="long"', 48  # a cell with more letters may have several lines
 _WIDE = 700  # wider pictures keep their size and are scrolled on a narrow screen
 
 
@@ -76,12 +78,15 @@ def _text(one: Text) -> str:
 def _table(one: Table, number: int) -> str:
     first_numeric = len(one.columns) - one.numeric
 
-    def row(cells: list[str], tag: str) -> str:
-        kinds = [' class="number"' if i >= first_numeric else "" for i in range(len(cells))]
-        return "".join(f"<{tag}{k}>{c}</{tag}>" for k, c in zip(kinds, cells, strict=True))
+    def row(cells: Sequence[str], tag: str) -> str:
+        kinds = [
+            ' class="number"' if i >= first_numeric else _LONG if len(cell) > _LONG_CELL else ""
+            for i, cell in enumerate(cells)
+        ]
+        return "".join(f"<{tag}{k}>{_cell(c)}</{tag}>" for k, c in zip(kinds, cells, strict=True))
 
-    head = row([_words(cell) for cell in one.columns], "th")
-    body = "\n".join(f"<tr>{row([_cell(c) for c in cells], 'td')}</tr>" for cells in one.rows)
+    head = row(one.columns, "th")
+    body = "\n".join(f"<tr>{row(cells, 'td')}</tr>" for cells in one.rows)
     caption = f"<b>Table {number}.</b> {_words(one.caption)}"
     kind = ' class="stacked"' if one.stacked else ""
     table = (

@@ -6,8 +6,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 from mha_lab.recording.attention_map import AttentionMap
 from mha_lab.reporting import drawing
+from mha_lab.reporting.best_maps import best_maps, clearest_head, read_best
 from mha_lab.reporting.grouping import group_runs
-from mha_lab.reporting.maps import best_maps, clearest_head, draw, read_best
+from mha_lab.reporting.map_figures import draw_maps
 from mha_lab.reporting.measures import of_summary
 from mha_lab.reporting.reading import read_runs
 from mha_lab.tensorboard.writer import write_attention
@@ -66,7 +67,7 @@ def test_the_best_run_and_the_step_of_the_lowest_loss_are_shown(tmp_path):
     write_maps(folders[1], (10, 20, 30))
     with drawing.style():
         found = best_maps(group_runs(read_runs(folders), ["attention"]), ACCURACY)
-        (picture,) = draw(found)
+        (picture,) = draw_maps(found)
     without, shown = found
     assert (without.maps, without.missing) == (None, "their runs kept no TensorBoard events")
     assert (shown.run.folder, shown.step) == (folders[1], 20)

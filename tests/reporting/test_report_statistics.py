@@ -113,3 +113,8 @@ def test_an_unknown_metric_names_the_nearest(tmp_path):
     check_metric("test/loss", runs)
     with pytest.raises(UserError, match="did you mean 'test/sequence_accuracy'"):
         check_metric("test/sequence_acuracy", runs)
+
+
+def test_a_value_that_is_no_number_is_never_the_best(tmp_path):
+    runs = [run(tmp_path / str(loss), **{"test/loss": loss}) for loss in (math.nan, 0.5, 0.25)]
+    assert of_summary("test/loss").best(runs).number("test/loss") == 0.25
