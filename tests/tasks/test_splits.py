@@ -83,7 +83,7 @@ def test_split_is_the_same_in_another_process() -> None:
 
 def test_batch_seeds_differ() -> None:
     # 32 bits are what torch's CPU generator uses of a seed.
-    seeds = {batch_seed(seed, index) & 0xFFFFFFFF for seed in range(30) for index in range(1000)}
-    assert len(seeds) > 29_990
+    seeds = {batch_seed(seed, index) & 0xFFFFFFFF for seed in range(10) for index in range(500)}
+    assert len(seeds) == 5000
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert batch_seed(2**32 - 1, 10**9) >= 0

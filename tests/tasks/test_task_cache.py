@@ -181,10 +181,18 @@ def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.default_cache_dir() == Path.home() / ".cache" / "mha_lab"
 
 
-def test_progress_bars_of_datasets_stay_as_they_were() -> None:
-    from datasets.utils import are_progress_bars_disabled
+@pytest.mark.parametrize("disabled", [True, False])
+def test_progress_bars_of_datasets_stay_as_they_were(disabled: bool) -> None:
+    from datasets.utils import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
 
-    before = are_progress_bars_disabled()
-    with cache.quiet_progress_bars():
-        assert are_progress_bars_disabled()
-    assert are_progress_bars_disabled() == before
+    try:
+        (disable_progress_bars if disabled else enable_progress_bars)()
+        with cache.quiet_progress_bars():
+            assert are_progress_bars_disabled()
+        assert are_progress_bars_disabled() == disabled
+    finally:
+        enable_progress_bars()
