@@ -68,7 +68,7 @@ def test_cross_attention_of_sort_looks_up_the_next_larger_value(solved: dict[str
     prediction = predict(solved["sort"], "7 3 9 1 4")
     cross = next(one for one in prediction.maps if one.kind == "cross")
     rank = [3, 1, 4, 0, 2]  # where 1, 3, 4, 7, 9 stand in the source
-    looked_up = cross.weights[0].mean(0)[range(5), rank]
+    looked_up = cross.weights[0, :, range(5), rank].amax(0)  # some head looks there
     assert looked_up.mean() > 0.5
 
 
