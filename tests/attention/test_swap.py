@@ -42,12 +42,12 @@ def stacked(kind, **options):
     options = {"dropout": 0.0, "batch_first": True, "dtype": torch.float64} | options
     x, memory = (torch.randn(N, n, E, dtype=torch.float64) for n in (L, S))
     if kind == "encoder":
-        return nn.TransformerEncoder(nn.TransformerEncoderLayer(E, H, FF, **options), 2), (x,)
+        can_nest = options["batch_first"] and not options.get("norm_first", False)
+        layer = nn.TransformerEncoderLayer(E, H, FF, **options)
+        return nn.TransformerEncoder(layer, 2, enable_nested_tensor=can_nest), (x,)
     if kind == "decoder":
-        return nn.TransformerDecoder(nn.TransformerDecoderLayer(E, H, FF, **options), 2), (
-            x,
-            memory,
-        )
+        layer = nn.TransformerDecoderLayer(E, H, FF, **options)
+        return nn.TransformerDecoder(layer, 2), (x, memory)
     return nn.Transformer(E, H, 2, 2, FF, **options), (memory, x)
 
 
