@@ -127,9 +127,7 @@ def masks_of(call):
     of_padding = (N, S) if call.is_batched else (S,)
     shapes = {
         "attn_mask": {"(L, S)": (L, S), "(N·H, L, S)": (N * H, L, S)}.get(call.attn_mask),
-        "key_padding_mask": ((N, S) if call.is_batched else (S,))
-        if call.key_padding_mask
-        else None,
+        "key_padding_mask": of_padding if call.key_padding_mask else None,
     }
     masks = {}
     for name, shape in shapes.items():
