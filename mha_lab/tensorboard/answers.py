@@ -83,7 +83,9 @@ class Answers:
         try:
             header, codes = self._load(request, datum)
         except DamagedMapError as error:
-            not_found(f"Map {shown(tag)} of run {shown(run)} at step {step} is damaged: {error}.")
+            not_found(
+                f"Map {shown(tag)} of run {shown(run)} at step {step} cannot be shown: {error}."
+            )
         if sample >= header.shape[0]:
             not_found(
                 f"There is no sample {sample}; this map has {header.shape[0]}, counted from 0."

@@ -98,6 +98,11 @@ class AttentionSeries:
             blob: bytes = self._data.read_blob(asker.context, blob_key=datum.values[index].blob_key)
         except (errors.NotFoundError, KeyError):
             return DamagedMapError("it has vanished since it was listed")
+        except errors.InvalidArgumentError:
+            return DamagedMapError(
+                "TensorBoard's fast loader cannot read names with quotes or backslashes; "
+                "start TensorBoard with --load_fast=false, or rename the run"
+            )
         return blob
 
     def _remember(self, key: tuple[str, str], series: dict[str, Steps]) -> None:

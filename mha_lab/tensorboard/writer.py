@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -75,16 +76,15 @@ def write_attention(
     """
     file_writer = _file_writer(writer)
     step = operator.index(step)
-    names = [one.name for one in maps]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    tags = [_tag(prefix, one.name) for one in maps]
+    if len(set(tags)) != len(tags):
+        twice = next(one.name for i, one in enumerate(maps) if tags[i] in tags[:i])
         raise ValueError(f"maps holds {twice!r} twice; give every map a name of its own")
     if not maps:
         return
     summary = Summary()
-    for place, one in enumerate(maps):
+    for place, (one, tag) in enumerate(zip(maps, tags, strict=True)):
         known = None if scores is None else scores.get(one.name, {})
-        tag = f"{prefix}/{one.name}" if one.name else prefix
         value = summary.value.add(tag=tag)
         _fill(value, one, known)
         about = {"version": FORMAT_VERSION, "name": one.name, "place": place}
@@ -130,6 +130,15 @@ def _fill(value: Summary.Value, one: WritableMap, scores: Mapping[str, Any] | No
     value.tensor.dtype = DT_STRING
     value.tensor.tensor_shape.dim.add(size=len(strings))
     value.tensor.string_val.extend(strings)
+
+
+def _tag(prefix: str, name: str) -> str:
+    """Where a map is written; the root module has no name.
+
+    TensorBoard's fast loader (0.7.2) cannot find tags again that hold quotes, backslashes or
+    control characters; the name itself is kept beside the tag.
+    """
+    return re.sub(r'["\\\x00-\x1f]', "_", f"{prefix}/{name}" if name else prefix)
 
 
 def _check(one: WritableMap) -> None:

@@ -247,7 +247,7 @@ def test_damaged_maps_are_404_and_hide_no_others(tmp_path, damage):
     assert sound.status_code == 200
     broken = app.get("/map", run=".", tag="attention/broken", step=0, sample=0)
     assert broken.status_code == 404
-    assert "Map 'attention/broken' of run '.' at step 0 is damaged: " in broken.text
+    assert "Map 'attention/broken' of run '.' at step 0 cannot be shown: " in broken.text
     assert HOSTILE not in broken.text
     assert [one["name"] for one in app.get("/maps", run=".").json["maps"]] == ["broken", "sound"]
     tags = [one["tag"] for one in app.get("/scores", run=".", step=0).json["maps"]]

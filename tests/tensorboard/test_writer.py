@@ -46,6 +46,14 @@ def test_the_root_module_has_the_bare_prefix_as_tag():
     assert collector.added[0][0].value[0].tag == "attention"
 
 
+def test_tags_hold_nothing_that_tensorboards_fast_loader_stumbles_over():
+    collector = Collector()
+    write_attention(collector, [make_map('a"b\\c\n')], 0)
+    [value] = collector.added[0][0].value
+    assert value.tag == "attention/a_b_c_"
+    assert json.loads(value.metadata.plugin_data.content)["name"] == 'a"b\\c\n'
+
+
 def test_no_maps_write_nothing():
     collector = Collector()
     write_attention(collector, [], 0)

@@ -66,7 +66,7 @@ export function makeActions(page) {
     move: (by) => page.timeline.move(by),
     play: () => page.timeline.toggle(),
     live: () => set({ live: !page.state.live }),
-    scale: () => set({ scale: next(["row", "map", "global"], page.state.scale) }),
+    scale: () => set({ scale: next(["row", "head", "global"], page.state.scale) }),
     log: () => set({ log: !page.state.log }),
     palette: () => set({ palette: next(PALETTES, page.state.palette) }),
     theme: () => set({ theme: next(["auto", "light", "dark"], page.state.theme) }),

@@ -14,7 +14,7 @@ const VIEW_NAMES = [
 ];
 const SCALE_NAMES = [
   { value: "row", text: "Row", title: "Each query's row by its own largest weight (g)" },
-  { value: "map", text: "Map", title: "Each map by its own largest weight (g)" },
+  { value: "head", text: "Head", title: "Each head by its own largest weight (g)" },
   { value: "global", text: "Global", title: "One scale for all layers, heads and runs (g)" },
 ];
 
@@ -130,7 +130,7 @@ export class Controls {
 
   drawLegend({ scale }, table) {
     drawLegend(this.legend, table, 120, 10);
-    const top = { row: "row’s largest", map: "map’s largest", global: weight(scale.largest) };
+    const top = { row: "row’s largest", head: "head’s largest", global: weight(scale.largest) };
     this.high.textContent = top[scale.relative];
     const faintest = scale.relative === "global" ? weight(scale.largest / 10 ** DECADES) : `× 10⁻${"⁰¹²³⁴⁵"[DECADES]}`;
     this.low.textContent = scale.log ? faintest : "0";

@@ -200,7 +200,7 @@ function thumbnails(pane, scene, overview) {
 
 function legend(x, y, scene) {
   const { scale, table, theme } = scene;
-  const largest = { row: "row's largest", map: "map's largest", global: weight(scale.largest) };
+  const largest = { row: "row's largest", head: "head's largest", global: weight(scale.largest) };
   const low = scale.log ? `10⁻${"⁰¹²³⁴⁵"[DECADES]} of it` : "0";
   const stops = Array.from({ length: 64 }, (_, i) => {
     const fill = css(table, Math.round((i * (LEVELS - 1)) / 63));

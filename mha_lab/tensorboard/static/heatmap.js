@@ -43,6 +43,7 @@ export class Heatmap {
     const layout = (this.layout = this.measure(map, width, height));
     const context = sized(this.canvas, layout.width, layout.height);
     const { left, top, cell } = layout;
+    this.canvas.dataset.cells = `${left} ${top} ${cell}`; // where they lie, for scripts
     const [w, h] = [map.columns * cell, map.rows * cell];
     context.fillStyle = theme.blocked;
     context.fillRect(left, top, w, h);
@@ -85,7 +86,7 @@ export class Heatmap {
   drawValues(context, scale, table, theme) {
     const { left, top, cell } = this.layout;
     const maxima = scale.relative === "row" ? this.map.maximaOfRows(this.head) : null;
-    const shared = scale.relative === "map" ? this.map.maximum(this.head) : scale.largest;
+    const shared = scale.relative === "head" ? this.map.maximum(this.head) : scale.largest;
     context.font = `${Math.min(13, cell * 0.33)}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";

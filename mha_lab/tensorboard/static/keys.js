@@ -23,7 +23,7 @@ export function bindings(actions) {
     [["2"], "2", "one map", () => actions.view("map")],
     [["3"], "3", "lines", () => actions.view("lines")],
     [["4"], "4", "all layers", () => actions.view("overview")],
-    [["g"], "g", "colour scale: row, map, global", actions.scale],
+    [["g"], "g", "colour scale: row, head, global", actions.scale],
     [["l"], "l", "linear or log", actions.log],
     [["p"], "p", "next colours", actions.palette],
     [["d"], "d", "theme: auto, light, dark", actions.theme],
@@ -43,6 +43,7 @@ export function listen(list) {
     const { target } = event;
     const typing = target.matches("input[type=search]");
     if (typing && event.key !== "Escape") return;
+    if (document.querySelector("dialog[open]") && event.key !== "?") return; // it has its own keys
     // Keys that a focused element needs itself stay with it.
     if (target.matches("select, summary") && /^(Arrow|Home|End| |[a-z0-9]$)/.test(event.key)) return;
     if (target.matches("button, summary") && event.key === " ") return;

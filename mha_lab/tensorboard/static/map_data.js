@@ -91,7 +91,7 @@ function decode(answer, start, { bits, zero, levels, scale }) {
 /**
  * Which colour each weight has.
  *
- * @param {object} scale: {relative: "row" | "map" | "global", log: boolean, largest: number}
+ * @param {object} scale: {relative: "row" | "head" | "global", log: boolean, largest: number}
  * @returns {Int16Array} (L, S): -1 is exactly 0, -2 not a number, otherwise a place in the table
  *     of colours, negative weights in its second half.
  */
@@ -99,7 +99,7 @@ export function levels(map, head, scale) {
   const weights = map.of(head);
   const result = new Int16Array(weights.length);
   const maxima = scale.relative === "row" ? map.maximaOfRows(head) : null;
-  const shared = scale.relative === "map" ? map.maximum(head) : scale.largest;
+  const shared = scale.relative === "head" ? map.maximum(head) : scale.largest;
   for (let i = 0; i < weights.length; i += 1) {
     const value = weights[i];
     const top = maxima ? maxima[Math.floor(i / map.columns)] : shared;

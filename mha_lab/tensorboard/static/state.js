@@ -18,7 +18,7 @@ const CHOICES = {
   sample: [0, wholeNumber],
   step: [null, wholeNumber], // none: the last one, and follow it
   view: ["heads", oneOf(VIEWS)],
-  scale: ["global", oneOf(["row", "map", "global"])],
+  scale: ["global", oneOf(["row", "head", "global"])],
   log: [false, flag],
   palette: ["ember", oneOf(PALETTES)],
   theme: ["auto", oneOf(["auto", "light", "dark"])],

@@ -35,7 +35,8 @@ export class LinesView {
     const { rows, columns } = pane.map;
     const most = Math.max(rows, columns, 1);
     this.step = Math.max(15, Math.min(30, (height - HEADING - 4) / most));
-    this.width = Math.min(width, 780);
+    this.width = Math.min(width, 900);
+    this.bars = this.width >= 760 ? 110 : 0; // room for bars beside the keys
     this.height = HEADING + most * this.step + 4;
     this.places = levels(pane.map, this.head, scene.scale);
     this.canvas.setAttribute("aria-label", `lines from ${rows} queries to ${columns} keys`);
@@ -48,7 +49,7 @@ export class LinesView {
     const { theme } = this.scene;
     const gap = Math.min(150, this.width * 0.25);
     this.leftEdge = gap;
-    this.rightEdge = this.width - gap - 60;
+    this.rightEdge = this.width - gap - 60 - this.bars;
     context.font = "600 11px system-ui, sans-serif";
     context.fillStyle = theme.muted;
     context.textAlign = "right";
@@ -143,6 +144,8 @@ export class LinesView {
       context.fillStyle = css(table, seen(place));
       const x = isQuery ? this.leftEdge - 5 : this.rightEdge;
       context.fillRect(x, y - this.step * 0.35, 5, this.step * 0.7);
+      const length = (this.bars * (place % LEVELS)) / (LEVELS - 1);
+      if (!isQuery) context.fillRect(this.width - 54 - this.bars, y - 3, length, 6);
     }
     if (isQuery) return;
     context.font = "11px system-ui, sans-serif";
