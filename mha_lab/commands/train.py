@@ -120,6 +120,9 @@ def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: in
 
 def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
     """Train and print the short summary; the run's folder is the last line."""
+    from mha_lab.quick_start import import_lightning
+
+    import_lightning()
     from mha_lab.run import train
     from mha_lab.training.module import TrainingDiverged
 
