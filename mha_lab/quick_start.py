@@ -1,8 +1,8 @@
 """Lightning in half the time: without the metrics that nobody here computes.
 
-Lightning imports all of torchmetrics, which imports ``transformers`` and ``scipy`` wherever they are
-installed: three seconds at every start, for nothing. While Lightning is imported, and only then,
-these two are not found.
+Lightning imports all of torchmetrics, which imports ``transformers`` and ``scipy`` wherever they
+are installed: three seconds at every start, for nothing. While Lightning is imported, and only
+then, these two are not found.
 """
 
 import importlib.metadata

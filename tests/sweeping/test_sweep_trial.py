@@ -72,7 +72,7 @@ def test_best_yaml_is_the_best_trial_as_train_composes_it(
     from mha_lab.sweeping.recipe import write_recipe
 
     words = [
-        "+experiment=sort", "attention=masked_decoder", "optimizer.lr=0.0123", "optimizer.decay=cosine",
+        "+experiment=sort", "attention=masked_decoder", "optimizer.lr=0.0123", "optimizer.decay=cosine",  # noqa: E501
         "~callbacks.text_samples", "+trainer.limit_val_batches=1", "optimizer.betas=[0.8,0.9]",
     ]  # fmt: skip
     write_recipe(tmp_path, words, "a title")
