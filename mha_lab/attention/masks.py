@@ -172,6 +172,22 @@ def merge_masks(
     return merged, False
 
 
+def open_blocked_rows(mask: Mask) -> tuple[Mask, Tensor]:
+    """Let rows that see no key see every key, for kernels that give NaN there.
+
+    Args:
+        mask: Inside mask, broadcastable to (N, H, L, S).
+
+    Returns:
+        The mask with those rows open, and which they are: bool, broadcastable to (N, H, L, 1).
+    """
+    if mask.dtype == torch.bool:
+        blocked = mask.any(-1, keepdim=True).logical_not()
+        return mask | blocked, blocked
+    blocked = (mask == -torch.inf).all(-1, keepdim=True)
+    return mask.masked_fill(blocked, 0.0), blocked
+
+
 def _with_heads(attn_mask: Tensor | None, N: int, H: int) -> Tensor | None:
     """Split the batch-major first axis of a (N·H, L, S) mask."""
     if attn_mask is None or attn_mask.ndim != 3 or attn_mask.shape[0] != N * H:

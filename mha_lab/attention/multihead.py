@@ -10,8 +10,14 @@ from torch import Tensor, nn
 
 from mha_lab.attention.checks import check_inputs, check_sizes
 from mha_lab.attention.conversion import copy_from_torch, copy_to_torch
-from mha_lab.attention.functional import attention_scores, attention_weights
-from mha_lab.attention.masks import Sizes, check_masks, merge_masks, warn_if_zeros_and_ones
+from mha_lab.attention.functional import Mask, attention_scores, attention_weights
+from mha_lab.attention.masks import (
+    Sizes,
+    check_masks,
+    merge_masks,
+    open_blocked_rows,
+    warn_if_zeros_and_ones,
+)
 from mha_lab.attention.projection import (
     Heads,
     add_keys,
@@ -19,6 +25,9 @@ from mha_lab.attention.projection import (
     project_apart,
     project_packed,
 )
+
+# torch 2.6 does not tell an export from a compilation.
+_is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
 
 
 class MultiheadAttention(nn.Module):
@@ -214,7 +223,7 @@ class MultiheadAttention(nn.Module):
             extra_keys=k.shape[2] - sizes.S,
         )
         dropout_p = self.dropout if self.training else 0.0
-        attended = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+        attended = _attend(q, k, v, mask, dropout_p, is_causal)
         output = self.out_proj(join_heads(attended, self.batch_first))
         weights = None
         if need_weights:
@@ -249,3 +258,14 @@ class MultiheadAttention(nn.Module):
             num_heads=heads,
             batch_first=batch_first,
         )
+
+
+def _attend(
+    q: Heads, k: Heads, v: Heads, mask: Mask | None, dropout_p: float, is_causal: bool
+) -> Heads:
+    """Torch's kernel, which gives 0 where a row sees no key; exported, it must be told to."""
+    if mask is None or not _is_exporting():
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+    mask, blocked = open_blocked_rows(mask)  # ONNX writes the kernel out, with NaN for such rows
+    attended = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+    return attended.masked_fill(blocked, 0.0)
