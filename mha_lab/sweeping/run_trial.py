@@ -117,6 +117,8 @@ def _run(
         cfg.trainer.enable_progress_bar = False
         cfg.callbacks.pop("progress_bar", None)
         summary = train(cfg, callbacks=[observer], hparams=False)
+    except SystemExit as error:  # how Lightning ends after Ctrl-C
+        raise KeyboardInterrupt from error
     except Exception as error:
         is_pruned = isinstance(error, optuna.TrialPruned)
         folder.mkdir(parents=True, exist_ok=True)

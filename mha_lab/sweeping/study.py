@@ -98,9 +98,8 @@ def pruner(settings: Settings, trainer: DictConfig) -> BasePruner:
     """The pruner, its resources counted in training steps."""
     match settings.pruner:
         case "hyperband":
-            return HyperbandPruner(
-                min_resource=trainer.val_check_interval, max_resource=trainer.max_steps
-            )
+            shortest = min(trainer.val_check_interval, trainer.max_steps)
+            return HyperbandPruner(min_resource=shortest, max_resource=trainer.max_steps)
         case "median":
             return MedianPruner()
     return NopPruner()

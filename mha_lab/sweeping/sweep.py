@@ -1,7 +1,5 @@
 """A sweep from plan to answer."""
 
-import warnings
-
 import optuna
 from rich.console import Console
 
@@ -35,8 +33,6 @@ def sweep(plan: Plan, *, train: Train | None = None) -> int:
     Raises:
         UserError: the plan contradicts itself, the config tree, or a study that exists.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     space = read_space(plan.space)
     base = config.compose(plan.overrides, run_dir="RUN")
     size = check(plan, space, base)
@@ -45,6 +41,7 @@ def sweep(plan: Plan, *, train: Train | None = None) -> int:
         open_folder(plan, base)
         slots = join(plan, base, size)
         hparams.write_experiment(plan, space)
+        console.print(_opening_line(plan, size), highlight=False, soft_wrap=True)
         with more_processes(plan, size), Display(plan, slots, console):
             work(plan, space, slots, train=train)
         return conclude(plan, space, slots, console)
@@ -72,6 +69,15 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
     print("\n" + "\n".join(_closing_lines(plan, results[0])))
     print(plan.folder)
     return 0
+
+
+def _opening_line(plan: Plan, size: int) -> str:
+    settings = plan.settings
+    pruner = "" if settings.pruner == "none" else f", pruned by {settings.pruner}"
+    return (
+        f"sweep {plan.name}: {size} trials over {', '.join(plan.space)} by {settings.sampler}"
+        f"{pruner}, in {plan.folder}"
+    )
 
 
 def _draw(plan: Plan, space: Space, study: optuna.Study, results: list[Result]) -> None:

@@ -25,6 +25,7 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 def join(plan: Plan, base: DictConfig, size: int) -> Slots:
     """Make the plan's study of so many trials, or join it."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage = open_storage(plan.settings.storage, plan.folder)
     return Slots(open_study(plan, base, storage), storage, size)
 

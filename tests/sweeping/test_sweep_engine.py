@@ -117,8 +117,9 @@ def test_an_objective_that_is_no_number_is_a_failure(folder: Path):
     assert rows(folder)[0]["reason"] == "an objective is not a number"
 
 
-def test_interrupted_it_goes_on_and_repeats_nothing(folder: Path):
-    runs = Runs(run1=KeyboardInterrupt())
+@pytest.mark.parametrize("how", [KeyboardInterrupt(), SystemExit(1)], ids=["python", "lightning"])
+def test_interrupted_it_goes_on_and_repeats_nothing(folder: Path, how: BaseException):
+    runs = Runs(run1=how)
     with pytest.raises(KeyboardInterrupt):
         sweep(grid(folder), train=runs)
     assert sweep(grid(folder), train=runs) == 0

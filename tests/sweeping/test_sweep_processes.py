@@ -62,10 +62,12 @@ def test_the_same_command_twice_joins_one_study(tmp_path: Path):
 
 
 def test_ctrl_c_stops_all_processes_and_says_how_to_go_on(tmp_path: Path):
-    words, log = plan(tmp_path, "sweep.n_jobs=2"), tmp_path / "log"
-    process = start("sweep", *words, log=log)
+    # So many trials that the first process is not through before the second one has started.
+    words = [word for word in plan(tmp_path, "sweep.n_jobs=2") if "n_trials" not in word]
+    log, size = tmp_path / "log", 1000
+    process = start("sweep", *words, f"sweep.n_trials={size}", log=log)
     wait_for((tmp_path / "sweep" / "study.journal").exists, process, log)
-    seen = slots(words, SIZE)
+    seen = slots(tuple(words), size)
 
     def both_run() -> bool:
         running = [t for t in seen.trials() if t.state == TrialState.RUNNING]
