@@ -59,7 +59,7 @@ def scores_of_sdpa(
         query, key, is_token = _pad(query, key)
         allowed.append(is_token)
     q, k = _as_autocast(query), _as_autocast(key)
-    if not enable_gqa:
+    if not enable_gqa and q.shape[:-2] != k.shape[:-2]:
         leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]
         q, k = q.expand(*leading, *q.shape[-2:]), k.expand(*leading, *k.shape[-2:])
     if attn_mask is not None:

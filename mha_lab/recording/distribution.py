@@ -32,8 +32,9 @@ class Scores:
         q: Projected queries (N, H, L, D).
         k: Projected keys (N, H_kv, S, D); H_kv divides H (grouped-query attention).
         scale: What q·k is multiplied by.
-        biases: Float masks, each broadcastable to (N, H, L, S), added to the scores.
-        allowed: Bool masks, each broadcastable to (N, H, L, S), True where a query may attend.
+        biases: Float masks of four axes, broadcastable to (N, H, L, S), added to the scores.
+        allowed: Bool masks of four axes, broadcastable to (N, H, L, S), True where a query may
+            attend.
         is_causal: Whether query i may attend to keys 0..i only (aligned top-left, as in torch).
     """
 
@@ -53,16 +54,17 @@ class Scores:
     def select(self, samples: list[int], heads: list[int]) -> Scores:
         """Keep the samples and heads with these indices."""
         group = self.q.shape[1] // self.k.shape[1]
+        of_samples, of_heads = _index(samples), _index(heads)
+        key_heads = of_heads if group == 1 else _index([head // group for head in heads])
 
         def pick(mask: Tensor) -> Tensor:
-            mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-            mask = mask if mask.shape[0] == 1 else mask[samples]
-            return mask if mask.shape[1] == 1 else mask[:, heads]
+            mask = mask if mask.shape[0] == 1 else mask[of_samples]
+            return mask if mask.shape[1] == 1 else mask[:, of_heads]
 
         return replace(
             self,
-            q=self.q[samples][:, heads],
-            k=self.k[samples][:, [head // group for head in heads]],
+            q=self.q[of_samples][:, of_heads],
+            k=self.k[of_samples][:, key_heads],
             biases=tuple(pick(mask) for mask in self.biases),
             allowed=tuple(pick(mask) for mask in self.allowed),
         )
@@ -89,6 +91,11 @@ class Scores:
             has_no_key = (scores == -torch.inf).all(-1, keepdim=True)
             weights = weights.masked_fill(has_no_key, 0.0)
         return weights
+
+
+def _index(chosen: list[int]) -> slice | list[int]:
+    """What to index with: a slice, which copies nothing, where the first so many are chosen."""
+    return slice(len(chosen)) if chosen == list(range(len(chosen))) else chosen
 
 
 def pool_map(

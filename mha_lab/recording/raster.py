@@ -32,6 +32,7 @@ _LINE = 16
 _GAP = 8
 _COLUMNS = 4
 _MAP_PIXELS = 240
+_LARGEST_CELL = 13  # just enough for a line of text
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def draw_maps(
         title = f"{title}   {_range(largest)}".strip()
     else:
         names = [f"{name}   {_range(top)}" for name, top in zip(names, largest, strict=True)]
-    cell = max(1, min(16, _MAP_PIXELS // max(1, length, source)))
+    cell = max(1, min(_LARGEST_CELL, _MAP_PIXELS // max(1, length, source)))
     rows = _texts(row_labels, cell, longest_label)
     columns = [
         (i, text if text.shape[1] <= cell else np.rot90(text))  # upright where there is room

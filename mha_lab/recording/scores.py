@@ -76,16 +76,15 @@ class ScoreSums:
         counts = (largest > 0) | largest.isnan()  # a map of NaN has scores of NaN
         if is_query is not None:
             counts = counts & is_query[:, None, :]
+        negligible = (weights < _NEGLIGIBLE * largest[..., None]).count_nonzero(-1)
         self._add("entropy", torch.special.entr(weights).sum(-1), counts)
         self._add("confidence", largest, counts)
-        negligible = (weights < _NEGLIGIBLE * largest[..., None]).count_nonzero(-1)
         self._add("sparsity", negligible / weights.shape[-1], counts)
-        for name, offset in (("previous_token", -1), ("diagonal", 0)):
-            key = torch.arange(weights.shape[2], device=weights.device) + start + offset
-            exists = (key >= 0) & (key < weights.shape[3])
-            at_key = key.clamp(0, weights.shape[3] - 1).expand(weights.shape[:3])
-            values = weights.gather(-1, at_key[..., None]).squeeze(-1)
-            self._add(name, values, counts & exists)
+        for name, offset in (("previous_token", start - 1), ("diagonal", start)):
+            # Query r of the block stands at key r + offset.
+            values = weights.diagonal(offset, dim1=2, dim2=3)
+            first = max(0, -offset)
+            self._add(name, values, counts[..., first : first + values.shape[-1]])
 
     def add_pairs(
         self,
@@ -98,18 +97,18 @@ class ScoreSums:
         counts = (weights.amax(-1) > 0) & pairs.any(-1)
         self._add(name, (weights * pairs).sum(-1), counts)
 
-    def means(self) -> dict[str, Float[Tensor, H]]:
+    def means(self) -> dict[str, Float[Tensor, " H"]]:
         """Each score's mean over queries and samples, of those that have any query."""
         return {
             name: self._sums[name] / self._counts[name]
             for name in SCORE_NAMES
-            if name in self._sums and bool((self._counts[name] > 0).all())
+            if name in self._sums and min(self._counts[name].tolist()) > 0
         }
 
     def _add(self, name: str, values: Tensor, counts: Tensor) -> None:
-        total = torch.where(counts, values, 0.0).sum((0, 2))
-        self._sums[name] = self._sums.get(name, 0.0) + total
-        self._counts[name] = self._counts.get(name, 0) + counts.sum((0, 2))
+        total, count = torch.where(counts, values, 0.0).sum((0, 2)), counts.sum((0, 2))
+        self._sums[name] = self._sums[name] + total if name in self._sums else total
+        self._counts[name] = self._counts[name] + count if name in self._counts else count
 
 
 def score_weights(

@@ -21,7 +21,7 @@ def scores():
         torch.randn(N, H, S, D),
         scale=0.7,
         biases=(torch.randn(N, 1, L, S),),
-        allowed=(torch.rand(L, S)[None, None] > 0.2, torch.rand(N, 1, 1, S) > 0.1),
+        allowed=(torch.rand(1, 1, L, S) > 0.2, torch.rand(N, 1, 1, S) > 0.1),
         is_causal=True,
     )
 
