@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from mha_lab.reporting.comparison import Comparison
 from mha_lab.reporting.differences import differing_between, find_holes
 from mha_lab.reporting.document import Block, Section, Table, Text
-from mha_lab.reporting.sentences import listed
+from mha_lab.reporting.sentences import count, listed
 
-_MOST_COMBINATIONS = 12
+_MOST_COMBINATIONS, _MOST_KEYS = 12, 4  # that are named; others are counted
 
 
 def warnings(comparison: Comparison) -> list[str]:
@@ -21,7 +21,9 @@ def warnings(comparison: Comparison) -> list[str]:
         sentences.append(f"Not counted: {words} (the report says which, and why).")
     keys = dict.fromkeys(key for group in comparison.counted for key in group.mixed)
     if keys:
-        names = listed(f"`{key}`" for key in keys)
+        first = [f"`{key}`" for key in keys][:_MOST_KEYS]
+        more = [count(len(keys) - _MOST_KEYS, "other key")] if len(keys) > _MOST_KEYS else []
+        names = listed([*first, *more])
         sentences.append(
             f"Inside some groups more than the seed differs ({names}), so a mean over their runs "
             "may mislead: add what matters to `by=`."
@@ -92,12 +94,12 @@ def left_out(comparison: Comparison) -> Section:
 
 def _without_runs(comparison: Comparison, combinations: Sequence[tuple[str, ...]]) -> str:
     total = len(combinations) + len(comparison.groups)
-    named = "; ".join(
-        ", ".join(f"{key}={value}" for key, value in zip(comparison.by, one, strict=True))
+    named = ", ".join(
+        "`" + " ".join(f"{k}={v}" for k, v in zip(comparison.by, one, strict=True)) + "`"
         for one in combinations[:_MOST_COMBINATIONS]
     )
     unnamed = len(combinations) - _MOST_COMBINATIONS
-    more = f"; and {unnamed} more" if unnamed > 0 else ""
+    more = f" and {unnamed} more" if unnamed > 0 else ""
     return (
         f"Of the {total} combinations of {listed(comparison.by)}, {len(combinations)} have no "
         f"run at all (not each of them need make sense): {named}{more}."

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from mha_lab.reporting.grouping import Group, natural_value
-
-# What these say in Python's words, the choice has said already.
-_REPEATING = ("_target_", "_partial_")
+from mha_lab.reporting.grouping import REPEATING, Group, natural_value
 
 
 def differing_between(groups: Sequence[Group]) -> dict[str, list[str]]:
@@ -24,7 +21,7 @@ def differing_between(groups: Sequence[Group]) -> dict[str, list[str]]:
     keys = dict.fromkeys(key for group in groups for run in group.complete for key in run.values)
     found = {}
     for key in keys:
-        if key == "seed" or key in groups[0].by or key.split(".")[-1] in _REPEATING:
+        if key == "seed" or key in groups[0].by or key.split(".")[-1] in REPEATING:
             continue
         values = [{run.text(key) for run in group.complete} for group in groups]
         if all(len(one) == 1 for one in values) and len(set.union(*values)) > 1:

@@ -44,7 +44,8 @@ class Picture:
         svg: for the page: an ``<svg>`` element whose colours follow the page's.
         caption: what it shows.
         alt: the same for those who do not see it.
-        width: its natural width in CSS pixels; a wide one is scrolled on a narrow screen.
+        width: its natural width in CSS pixels.
+        is_wide: whether it keeps that width, to be scrolled on a narrow screen.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Picture:
     caption: str
     alt: str
     width: int
+    is_wide: bool
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from mha_lab.reporting.document import Picture
 INK, MUTED, GRID, PAPER = "#20262e", "#68717d", "#e3e6ea", "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 _PIXELS_PER_INCH = 96
+_WIDE = 700  # pixels; a picture wider than these would have too small letters on a phone
 # What each colour is called in the page's style sheet, which has light and dark ones.
 _VARIABLES = {
     **{INK: "--ink", MUTED: "--muted", GRID: "--rule", PAPER: "--paper"},
@@ -78,13 +79,29 @@ def place(
     return figure.add_axes(rect, sharex=like, sharey=like)
 
 
-def picture(figure: Figure, name: str, *, caption: str, alt: str) -> Picture:
-    """Save a figure in both forms; call it inside :func:`style`."""
+def picture(figure: Figure, name: str, *, caption: str, alt: str, wide: bool = False) -> Picture:
+    """Save a figure in both forms; call it inside :func:`style`.
+
+    Args:
+        figure: what to save.
+        name: of its file, without the ending.
+        caption: what it shows.
+        alt: the same for those who do not see it.
+        wide: whether it keeps its width on a narrow screen.
+    """
     png, svg = io.BytesIO(), io.StringIO()
     figure.savefig(png, format="png", dpi=160)
     figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     width = round(figure.get_figwidth() * _PIXELS_PER_INCH)
-    return Picture(name, png.getvalue(), themed(svg.getvalue(), name), caption, alt, width)
+    return Picture(
+        name,
+        png.getvalue(),
+        themed(svg.getvalue(), name),
+        caption,
+        alt,
+        width,
+        wide or width > _WIDE,
+    )
 
 
 def themed(svg: str, name: str) -> str:

@@ -17,6 +17,7 @@ from mha_lab.reporting.measures import Measure
 from mha_lab.reporting.statistics import MeanCurve, Stat, by_length, mean_curve
 
 _STRIP_WIDTH, _MOST_ROOMY = 2.7, 12
+_SHARE_STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
@@ -31,7 +32,8 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
         axes.plot(values, [row - 0.12] * len(values), "o", **dots)
         stat = measure.stat(group.complete)
         if stat is None:
-            axes.text(0.01, row, "none", transform=axes.get_yaxis_transform(), va="center")
+            at: Any = {"transform": axes.get_yaxis_transform(), "va": "center"}
+            axes.text(0.01, row, "none", color=drawing.MUTED, **at)
         else:
             bar: Any = {"color": drawing.INK, "fmt": "|", "ms": 7, "mew": 1.6, "lw": 1.2}
             axes.errorbar(stat.mean, row + 0.2, xerr=stat.sd, **bar)
@@ -42,11 +44,13 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
     axes.spines["left"].set_visible(False)
     axes.set_xlabel(measure.name)
     axes.ticklabel_format(axis="x", useOffset=False, style="plain")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     if measure.style == "share":
-        axes.set_xlim(_share_limits(*axes.dataLim.intervalx))
+        limits, ticks = _share_axis(*axes.dataLim.intervalx)
+        axes.set_xlim(limits)
+        axes.set_xticks(ticks)
     elif measure.style != "small":
         axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
     return drawing.picture(
         figure,
         name,
@@ -69,7 +73,9 @@ def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
         sd = np.array([stat.sd or 0.0 for stat in stats.values()])
         axes.plot(lengths, mean, "-o", color=colour, lw=1.8, ms=3.5, mew=0)
         _band(axes, lengths, mean, sd, colour, 0.0, 1.0)
-        axes.set_ylim(_share_limits(*axes.dataLim.intervaly))
+        limits, ticks = _share_axis(*axes.dataLim.intervaly)
+        axes.set_ylim(limits)
+        axes.set_yticks(ticks)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         return float(mean[-1])
 
@@ -127,13 +133,16 @@ def learning_curves(groups: Sequence[Group], key: str, name: str) -> Picture | N
     )
 
 
-def _share_limits(low: float, high: float) -> tuple[float, float]:
-    """Limits for shares: around those that there are, and no tick beyond 1."""
+def _share_axis(low: float, high: float) -> tuple[tuple[float, float], list[float]]:
+    """Limits around the shares that there are, and ticks, of which none is beyond 1."""
     if not low <= high:  # nothing is drawn
-        return 0.0, 1.0
+        low, high = 0.0, 1.0
     low = min(low, high - 0.02)
-    room = 0.06 * (high - low)
-    return low - room, high + room
+    limits = low - 0.06 * (high - low), high + 0.06 * (high - low)
+    # Counted down from 1, the value that everyone looks for.
+    step = next((s for s in _SHARE_STEPS if (limits[1] - limits[0]) / s <= 6), 0.25)
+    down = range(math.ceil((1 - limits[1]) / step), math.floor((1 - limits[0]) / step) + 1)
+    return limits, [round(1 - i * step, 4) for i in down if i >= 0]
 
 
 def _band(

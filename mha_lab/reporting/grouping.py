@@ -8,6 +8,8 @@ from mha_lab.errors import UserError, nearest
 from mha_lab.reporting.finding import natural_key
 from mha_lab.reporting.reading import CHOICES, Run
 
+# What these say in Python's words, the choice has said already.
+REPEATING = ("_target_", "_partial_")
 _DEFAULT_CHOICES = ("task", "attention", "model", "position")
 _MOST_OTHER_KEYS = 2  # where more keys than these differ, it was a search and not a grid
 
@@ -43,8 +45,12 @@ class Group:
 
     @property
     def mixed(self) -> dict[str, list[str]]:
-        """The keys other than the seed in which the complete runs differ, with their values."""
-        keys = dict.fromkeys(key for run in self.complete for key in run.values if key != "seed")
+        """The keys in which the complete runs differ, with their values; choices come first.
+
+        The seed is left out, and so is what the choices have said already.
+        """
+        known = dict.fromkeys((*CHOICES, *(key for run in self.complete for key in run.values)))
+        keys = [key for key in known if key != "seed" and key.split(".")[-1] not in REPEATING]
         values = {key: {run.text(key) for run in self.complete} for key in keys}
         return {key: sorted(v, key=natural_value) for key, v in values.items() if len(v) > 1}
 

@@ -49,6 +49,7 @@ def _draw_part(found: Sequence[BestMaps], part: int, parts: int) -> Picture:
         caption=f"Attention of each group's best run{of}, on one validation example, at the step "
         f"whose weights were tested ({steps}). Of each kind of attention, the clearest head of the "
         "last layer. Rows are queries, columns keys; dark is 0, bright is 1.",
+        wide=True,
         alt="attention maps, a column a group, a row a kind of attention",
     )
 

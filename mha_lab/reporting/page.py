@@ -9,7 +9,6 @@ from itertools import count
 from mha_lab.reporting.document import Block, Document, Figures, Picture, Table, Text
 
 _LONG, _LONG_CELL = ' class="long"', 48  # a cell with more letters may have several lines
-_WIDE = 700  # wider pictures keep their size and are scrolled on a narrow screen
 
 
 def to_page(document: Document) -> str:
@@ -113,10 +112,11 @@ def _figures(one: Figures, numbers: "count[int]") -> str:
 
 
 def _figure(one: Picture, number: int) -> str:
-    is_wide = one.width > _WIDE
-    kind = ' class="wide"' if is_wide else ""
+    kind = ' class="wide"' if one.is_wide else ""
     size = (
-        f'style="width:{one.width}px"' if is_wide else f'style="max-width:{one.width * 9 // 8}px"'
+        f'style="width:{one.width}px"'
+        if one.is_wide
+        else f'style="max-width:{one.width * 9 // 8}px"'
     )
     return (
         f"<figure{kind}>\n"

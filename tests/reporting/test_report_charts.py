@@ -98,3 +98,20 @@ def test_what_was_not_logged_is_not_drawn(tmp_path):
     groups = group_runs(read_runs([write_run(tmp_path / "0")]), ["attention"])
     assert figures.learning_curves(groups, "val/unknown", "x") is None
     assert figures.accuracy_by_length(group_runs([], ["attention"])) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.0, 1.0, [1.0, 0.995, 0.99, 0.985, 0.98]),
+        (0.55, 1.0, [1.0, 0.9, 0.8, 0.7, 0.6]),
+        (0.0, 1.006, [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]),
+        (0.1, 0.3, [0.3, 0.25, 0.2, 0.15, 0.1]),
+        (np.inf, -np.inf, [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]),  # what empty axes have
+    ],
+)
+def test_ticks_of_shares_are_counted_down_from_one(low, high, expected):
+    limits, ticks = figures._share_axis(low, high)
+    np.testing.assert_allclose(ticks, expected, atol=1e-9)
+    assert limits[0] < expected[-1]
+    assert limits[1] > expected[0]
