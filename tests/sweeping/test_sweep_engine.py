@@ -52,6 +52,7 @@ def _instant_configs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Composing a config takes longer than the stand-in."""
     instant = SimpleNamespace(compose=stand_in.compose, first_line=config.first_line)
     monkeypatch.setattr("mha_lab.sweeping.run_trial.config", instant)
+    monkeypatch.setattr("mha_lab.sweeping.sweep.config", instant)
 
 
 @pytest.fixture(autouse=True)

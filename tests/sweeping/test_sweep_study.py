@@ -5,22 +5,17 @@ from pathlib import Path
 import optuna
 import pytest
 import stand_in
-from omegaconf import DictConfig
 
-from mha_lab import config
 from mha_lab.errors import UserError
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.storage import JOURNAL, open_storage
 from mha_lab.sweeping.study import open_folder, open_study
 
 
-def base(plan: Plan) -> DictConfig:
-    return config.compose(plan.overrides, run_dir="RUN")
-
-
 def start(plan: Plan) -> optuna.Study:
-    open_folder(plan, base(plan))
-    return open_study(plan, base(plan), open_storage(plan.settings.storage, plan.folder))
+    base = stand_in.compose(plan.overrides, run_dir=Path("RUN"))
+    open_folder(plan, base)
+    return open_study(plan, base, open_storage(plan.settings.storage, plan.folder))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def ask(address: str, route: str) -> dict | None:
         return None
 
 
-def wait_until(condition, seconds: float = 20) -> None:
+def wait_until(condition, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "nothing happened in time"
@@ -68,7 +68,7 @@ class Tab:
         self.page = page
         self.address = address
         self.errors: list[str] = []
-        page.set_default_timeout(30000)
+        page.set_default_timeout(60000)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._on_console)
 

@@ -4,9 +4,9 @@ import { el } from "./dom.js";
 import { headName, score, words } from "./format.js";
 import { Heatmap } from "./heatmap.js";
 
-const GAP = 14;
+const GAP = 18;
 const CAPTION = 24;
-const SMALLEST = 92;
+const SMALLEST = 104;
 
 export class HeadsView {
   constructor({ hover, enlarge }) {
@@ -20,7 +20,8 @@ export class HeadsView {
     const { map } = pane;
     while (this.tiles.length > map.headCount) this.tiles.pop().node.remove();
     while (this.tiles.length < map.headCount) this.addTile(this.tiles.length);
-    const { columns, tileWidth, tileHeight } = fit(map, width, height);
+    const measure = (w, h) => this.tiles[0].heatmap.measure(map, w, h);
+    const { columns, tileWidth, tileHeight } = fit(map.headCount, measure, width, height);
     this.node.style.gridTemplateColumns = `repeat(${columns}, ${tileWidth}px)`;
     this.node.style.gap = `${GAP}px`;
     this.pane = pane;
@@ -58,18 +59,21 @@ export class HeadsView {
   }
 }
 
-/** The number of columns with which the cells come out largest. */
-function fit(map, width, height) {
-  let best = null;
-  for (let columns = 1; columns <= map.headCount; columns += 1) {
-    const rows = Math.ceil(map.headCount / columns);
+/** The number of columns with which the cells come out largest; tiles then hug their maps. */
+function fit(count, measure, width, height) {
+  const at = (columns, tileHeight) => {
     const tileWidth = Math.floor((width - GAP * (columns - 1)) / columns);
+    const layout = measure(tileWidth, tileHeight ?? tileWidth);
+    const hugged = Math.min(tileWidth, Math.max(Math.ceil(layout.width), SMALLEST));
+    return { columns, layout, tileWidth: hugged, tileHeight: tileHeight ?? tileWidth };
+  };
+  let best = null;
+  for (let columns = 1; columns <= count; columns += 1) {
+    const rows = Math.ceil(count / columns);
     const tileHeight = Math.floor((height - GAP * (rows - 1)) / rows) - CAPTION;
-    const cell = Math.min(tileWidth / map.columns, tileHeight / map.rows);
-    if (best === null || cell > best.cell) best = { cell, columns, tileWidth, tileHeight };
+    const found = at(columns, tileHeight);
+    if (best === null || found.layout.cell > best.layout.cell) best = found;
   }
-  if (best && Math.max(best.cell * map.columns, best.cell * map.rows) >= SMALLEST) return best;
-  const columns = Math.max(1, Math.floor((width + GAP) / (SMALLEST + GAP)));
-  const tileWidth = Math.floor((width - GAP * (columns - 1)) / columns);
-  return { columns, tileWidth, tileHeight: tileWidth };
+  if (best && Math.max(best.layout.width, best.layout.height) >= SMALLEST) return best;
+  return at(Math.max(1, Math.floor((width + GAP) / (SMALLEST + GAP)))); // scrolled
 }
