@@ -22,6 +22,9 @@ _MOST_LABELS = 32
 _LONGEST_LABEL = 16
 """Characters of a token that are written."""
 
+_PANEL, _LETTER = 2.7, 0.08
+"""Inches: the side of a map, the width of a character."""
+
 _COLUMNS = 4
 """Heads side by side."""
 
@@ -46,8 +49,10 @@ def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = N
         raise ValueError(f"sample={sample} is not in the map: it has samples 0 to {n - 1}")
     if not heads or not all(0 <= head < h for head in heads):
         raise ValueError(f"heads={heads} are not in the map: it has heads 0 to {h - 1}")
-    figure = Figure(figsize=_size(one, len(heads)), layout="constrained")
-    _draw(figure, one, sample, heads)
+    columns = min(_COLUMNS, len(heads))
+    size = _size(one, len(heads), columns)
+    figure = Figure(figsize=size, layout="constrained")
+    _draw(figure, one, sample, heads, columns, size[0])
     return figure
 
 
@@ -66,38 +71,53 @@ def plot_maps(maps: Sequence[AttentionMap], sample: int = 0) -> Figure:
     """
     if not maps:
         raise ValueError("maps is empty: there is nothing to draw")
-    sizes = [_size(one, one.weights.shape[1]) for one in maps]
-    heights = [height for _, height in sizes]
-    figure = Figure(figsize=(max(width for width, _ in sizes), sum(heights)), layout="constrained")
+    columns = min(_COLUMNS, max(one.weights.shape[1] for one in maps))
+    sizes = [_size(one, one.weights.shape[1], columns) for one in maps]
+    width, heights = max(width for width, _ in sizes), [height for _, height in sizes]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(maps), 1, squeeze=False, height_ratios=heights).ravel()
     for part, one in zip(parts, maps, strict=True):
-        _draw(part, one, sample, range(one.weights.shape[1]))
+        _draw(part, one, sample, range(one.weights.shape[1]), columns, width)
     return figure
 
 
-def _size(one: AttentionMap, heads: int) -> tuple[float, float]:
-    """Width and height in inches."""
+def _size(one: AttentionMap, heads: int, columns: int) -> tuple[float, float]:
+    """Width and height in inches, with which square maps come out square.
+
+    The panels fill what the text leaves: a fixed aspect would make matplotlib's layout cut titles.
+    """
     length, source = one.weights.shape[-2:]
-    columns = min(_COLUMNS, heads)
-    height = min(1.6, max(0.5, length / max(1, source)))
-    return 1.2 + 3 * columns, 0.8 + 3 * height * math.ceil(heads / columns)
+    ratio = min(1.6, max(0.5, length / max(1, source)))
+    rows = math.ceil(heads / columns)
+    left, below = _longest(one.query_tokens, upright=True), _longest(one.key_tokens, upright=False)
+    width = (_PANEL + 0.1) * columns + _LETTER * left + 1.2
+    height = (_PANEL * ratio + 0.5) * rows + _LETTER * below + 0.5
+    return width, height
 
 
-def _draw(figure: Figure | SubFigure, one: AttentionMap, sample: int, heads: Sequence[int]) -> None:
-    """Draw the heads of one map, their names, tokens and scale."""
+def _draw(
+    figure: Figure | SubFigure,
+    one: AttentionMap,
+    sample: int,
+    heads: Sequence[int],
+    columns: int,
+    width: float,
+) -> None:
+    """Draw the heads of one map, their names, tokens and scale, into a figure of some width."""
     heads = list(heads)
     panels = one.weights[sample, heads].float().cpu().numpy()
     length, source = panels.shape[-2:]
-    columns = min(_COLUMNS, len(heads))
     axes = figure.subplots(math.ceil(len(heads) / columns), columns, squeeze=False).ravel()
     largest = float(np.nanmax(panels, initial=0.0)) or 1.0
     names = one.head_names(heads)
     # Above the first head, not above the figure: layouts give a figure's title no room of its own.
     title = f"{one.name} ({one.kind})"
+    points = min(10.0, 72 * (width - 1) / (0.6 * len(title)))
     for panel, (ax, weights, name) in enumerate(zip(axes, panels, names, strict=False)):
-        image = ax.imshow(weights, vmin=0.0, vmax=largest, cmap="viridis", interpolation="nearest")
-        ax.set_aspect("auto" if length != source else "equal")
-        ax.set_title(f"{title}\n{name}", fontsize="medium", loc="left")
+        image = ax.imshow(
+            weights, vmin=0.0, vmax=largest, cmap="viridis", interpolation="nearest", aspect="auto"
+        )
+        ax.set_title(f"{title}\n{name}", fontsize=points, loc="left")
         title = ""
         _label(ax.yaxis, length, one.query_tokens[sample] if one.query_tokens else None)
         _label(ax.xaxis, source, one.key_tokens[sample] if one.key_tokens else None)
@@ -116,11 +136,32 @@ def _label(axis: Axis, size: int, tokens: Sequence[str] | None) -> None:
     if tokens is None:
         axis.set_major_locator(MaxNLocator(integer=True))
         return
-    shown = range(0, size, math.ceil(size / _MOST_LABELS))
-    labels = [_short(tokens[i]) for i in shown]
-    is_column = isinstance(axis, XAxis)
-    crowded = is_column and max(map(len, labels), default=0) * len(labels) > 24
-    axis.set_ticks(list(shown), labels, fontsize="small", rotation=90 if crowded else 0)
+    labels = _shown(tokens)
+    points = min(8.5, 72 * _PANEL / max(1, len(labels)))
+    axis.set_ticks(list(labels), list(labels.values()), fontsize=points)
+    if isinstance(axis, XAxis):
+        for label in axis.get_ticklabels():
+            label.set_rotation(90 if _is_wide(label.get_text(), len(labels)) else 0)
+
+
+def _shown(tokens: Sequence[str]) -> dict[int, str]:
+    """The tokens that are written along an axis, by position."""
+    every = math.ceil(len(tokens) / _MOST_LABELS)
+    return {i: _short(tokens[i]) for i in range(0, len(tokens), every)}
+
+
+def _is_wide(label: str, labels: int) -> bool:
+    """Whether a label has no room to stand upright below its column."""
+    return (len(label) + 1) * labels * _LETTER > _PANEL
+
+
+def _longest(tokens: Sequence[Sequence[str]] | None, *, upright: bool) -> int:
+    """Characters of the longest label along an axis, of those that are turned or of all."""
+    rows = [list(_shown(row).values()) for row in tokens or ()]
+    return max(
+        (len(label) for row in rows for label in row if upright or _is_wide(label, len(row))),
+        default=0,
+    )
 
 
 def _short(token: str) -> str:

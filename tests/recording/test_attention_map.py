@@ -9,6 +9,8 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 import torch
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -68,6 +70,26 @@ def test_plot(one):
     assert {panel.get_images()[0].get_clim() for panel in panels} == {
         (0.0, one.weights[1, [2, 0]].max().item())
     }
+
+
+@pytest.mark.parametrize("heads", [1, 2, 5])
+@pytest.mark.parametrize("together", [False, True])
+def test_plot_cuts_no_text_and_keeps_square_maps_square(heads, together):
+    tokens = [["<start>", *"abcdefghijklmnopq", "internationalisation"]]
+    one = AttentionMap("decoder.layers.0.cross_attention", torch.rand(1, heads, 19, 19), "cross")
+    one = one.with_tokens(tokens, tokens)
+    figure = plot_maps([one, one]) if together else one.plot()
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    panels = [ax for ax in figure.findobj(Axes) if ax.get_images()]
+    assert len(panels) == heads * (1 + together)
+    for ax in panels:
+        extent = ax.get_tightbbox(canvas.get_renderer())
+        assert extent.x0 >= 0
+        assert extent.y0 >= 0
+        assert extent.x1 <= figure.bbox.width
+        assert extent.y1 <= figure.bbox.height
+        assert ax.bbox.width / ax.bbox.height == pytest.approx(1, abs=0.2)
 
 
 def test_plot_knows_no_pyplot(one):
