@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mha_lab.callbacks.any_lightning import AnyLightningCallback
 from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
 from mha_lab.callbacks.attention_tokens import is_tokenizer, label_maps, tokenize_maps
+from mha_lab.callbacks.batch_recording import BatchRecording
 from mha_lab.recording.attention_map import AttentionMap
 from mha_lab.recording.caller import module_names
 from mha_lab.recording.choice import check_count, check_indices
 from mha_lab.recording.globs import check_globs, refuse_unmatched
-from mha_lab.recording.recorder import record_attention
 
 if TYPE_CHECKING:
     from pytorch_lightning import LightningModule, Trainer
@@ -36,11 +35,12 @@ class AttentionMapLogger(AnyLightningCallback):
         >>> Trainer(callbacks=[AttentionMapLogger()])
 
     Args:
-        every_n_epochs: Log in every n-th epoch: in each of its validations, or at its first
-            training batch. The default is 1 unless every_n_steps is given.
+        every_n_epochs: Log in the first epoch, then when n epochs went by since the last one that
+            was logged: in each of its validations, or at its first training batch. The default is
+            1 unless every_n_steps is given.
         every_n_steps: Instead, log when n optimizer steps were done since the last time.
         modules: Globs of module paths; None means all. See :func:`record_attention`.
-        samples: How many samples of the batch, from the first, or which ones.
+        samples: How many samples of the batch, from the first, or which ones. None means all.
         tokens: What to write on the axes: a function of the batch, or a Hugging Face tokenizer.
             None means the module's own ``attention_tokens(batch)`` where it has one. See
             :mod:`mha_lab.callbacks.attention_tokens` for what they return.
@@ -61,7 +61,7 @@ class AttentionMapLogger(AnyLightningCallback):
         every_n_epochs: int | None = None,
         every_n_steps: int | None = None,
         modules: str | Sequence[str] | None = None,
-        samples: int | Sequence[int] = 1,
+        samples: int | Sequence[int] | None = 1,
         tokens: Callable[[Any], Any] | Any | None = None,
         stage: Literal["validation", "train"] = "validation",
         max_size: int | None = 64,
@@ -87,6 +87,9 @@ class AttentionMapLogger(AnyLightningCallback):
                 f"tokens={tokens!r} must be a function of the batch or a tokenizer, "
                 f"not {type(tokens).__name__}"
             )
+        for name, flag in (("scores", scores), ("images", images), ("softmax", softmax)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name}={flag!r} must be a bool, not {type(flag).__name__}")
         self.every_n_epochs = every_n_epochs
         self.every_n_steps = every_n_steps
         self.modules = check_globs("modules", modules) or None
@@ -97,16 +100,15 @@ class AttentionMapLogger(AnyLightningCallback):
         self.scores = scores
         self.images = images
         self.softmax = softmax
-        self._recording = ExitStack()
-        self._maps: list[AttentionMap] | None = None  # those of the batch that is recorded now
+        self._recording = BatchRecording()
         self._prefix = ""
-        self._last_steps: dict[str, int] = {}
+        self._last: dict[str, tuple[int, int]] = {}  # step and epoch that were logged, by prefix
         self._run_folder: Path | None = None
-        self._is_silent = False
         self._has_warned = False
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Find the run's folder, which all ranks do together."""
+        """Begin afresh; find the run's folder, which all ranks do together."""
+        self._last = {}
         run_folder = Path(trainer.log_dir or trainer.default_root_dir)
         self._run_folder = None if getattr(trainer, "fast_dev_run", False) else run_folder
 
@@ -143,19 +145,22 @@ class AttentionMapLogger(AnyLightningCallback):
         if self.stage == "train":
             self._finish(trainer, pl_module, batch)
 
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Forget a batch that began but did not end: the module skipped its epoch."""
+        self._recording.discard()
+
     def on_validation_batch_start(
         self,
         trainer: Trainer,
         pl_module: LightningModule,
         batch: Any,
         batch_idx: int,
-        dataloader_idx: int = 0,
+        dataloader_idx: int | None = None,  # given when there are several, one after another
     ) -> None:
         """Begin to record at the first batch of each loader."""
         if self.stage == "validation" and batch_idx == 0:
-            several = len(trainer.num_val_batches) > 1
-            prefix = f"attention_dataloader_{dataloader_idx}" if several else "attention"
-            self._start(trainer, pl_module, prefix)
+            of_loader = "" if dataloader_idx is None else f"_dataloader_{dataloader_idx}"
+            self._start(trainer, pl_module, f"attention{of_loader}")
 
     def on_validation_batch_end(
         self,
@@ -164,7 +169,7 @@ class AttentionMapLogger(AnyLightningCallback):
         outputs: Any,
         batch: Any,
         batch_idx: int,
-        dataloader_idx: int = 0,
+        dataloader_idx: int | None = None,  # given when there are several, one after another
     ) -> None:
         """Log what was recorded of a validation batch."""
         if self.stage == "validation":
@@ -174,47 +179,43 @@ class AttentionMapLogger(AnyLightningCallback):
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
         """Leave nothing behind when a step raises."""
-        self._recording.__exit__(type(exception), exception, exception.__traceback__)
-        self._maps = None
+        self._recording.discard()
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Stop to record, however the trainer ended."""
-        self._recording.close()
-        self._maps = None
+        self._recording.discard()
 
     def _is_due(self, trainer: Trainer, prefix: str) -> bool:
-        if self._is_silent or trainer.sanity_checking or not trainer.is_global_zero:
+        if trainer.sanity_checking or not trainer.is_global_zero:
             return False
-        if self.every_n_steps is None:
-            return trainer.current_epoch % (self.every_n_epochs or 1) == 0
-        last = self._last_steps.get(prefix)
-        return last is None or trainer.global_step - last >= self.every_n_steps
+        if prefix not in self._last:
+            return True
+        step, epoch = self._last[prefix]
+        if self.every_n_steps is not None:
+            return trainer.global_step - step >= self.every_n_steps
+        epochs = trainer.current_epoch - epoch
+        return epochs == 0 or epochs >= (self.every_n_epochs or 1)
 
     def _start(self, trainer: Trainer, pl_module: LightningModule, prefix: str) -> None:
         if not self._is_due(trainer, prefix):
             return
         self._prefix = prefix
-        self._last_steps[prefix] = trainer.global_step
-        recorder = record_attention(
+        self._last[prefix] = (trainer.global_step, trainer.current_epoch)
+        self._recording.start(
             pl_module,
             modules=self.modules,
             samples=self.samples,
             max_size=self.max_size,
             softmax=self.softmax,
         )
-        self._maps = self._recording.enter_context(recorder)
 
     def _finish(self, trainer: Trainer, pl_module: LightningModule, batch: Any) -> None:
-        if self._maps is None:
-            return
-        maps, self._maps = self._maps, None
-        self._recording.close()  # says so when nothing was recorded
+        maps = self._recording.stop()
         if not maps:
-            self._is_silent = True
             return
         snapshot = Snapshot(
             maps=self._label([on_cpu(one) for one in maps], pl_module, batch),
-            step=self._last_steps[self._prefix],
+            step=self._last[self._prefix][0],
             prefix=self._prefix,
             with_scores=self.scores,
             with_images=self.images,
