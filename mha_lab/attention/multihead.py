@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mha_lab.attention.checks import check_inputs, check_sizes
 from mha_lab.attention.conversion import copy_from_torch, copy_to_torch
-from mha_lab.attention.functional import Mask, attention_scores, attention_weights
+from mha_lab.attention.functional import Mask
 from mha_lab.attention.masks import (
     Sizes,
     check_masks,
@@ -25,6 +25,7 @@ from mha_lab.attention.projection import (
     project_apart,
     project_packed,
 )
+from mha_lab.attention.weights import weights_apart
 
 # torch 2.6 does not tell an export from a compilation.
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
@@ -229,8 +230,9 @@ class MultiheadAttention(nn.Module):
         if need_weights:
             if average_attn_weights is None:
                 average_attn_weights = self.average_attn_weights
-            weights = attention_weights(attention_scores(q, k, mask, is_causal)).to(q.dtype)
-            weights = weights.mean(1) if average_attn_weights else weights
+            weights = weights_apart(
+                q, k, mask, is_causal=is_causal, average=bool(average_attn_weights)
+            )
         if query.ndim == 2:
             output = output.squeeze(0 if self.batch_first else 1)
             weights = None if weights is None else weights.squeeze(0)

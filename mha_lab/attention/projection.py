@@ -87,13 +87,22 @@ def project_apart(
 def split_heads(
     projected: Tensor, num_heads: int, embed_dim: int, batch_first: bool
 ) -> tuple[Tensor, ...]:
-    """Cut a product (N, L, n·E) or (L, N, n·E) into n views (N, H, L, D)."""
+    """Cut a product (N, L, n·E) or (L, N, n·E) into n views (N, H, L, D).
+
+    Cut along the last axis, their gradients lie as kernels leave them and are joined by one copy.
+    """
     if projected.ndim == 2:
         projected = projected.unsqueeze(0 if batch_first else 1)
     first, second, width = projected.shape
-    shape = (first, second, width // embed_dim, num_heads, embed_dim // num_heads)
-    order = (2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4)
-    return projected.view(shape).permute(order).unbind(0)
+    parts = (
+        (projected,)
+        if width == embed_dim
+        else projected.split_with_sizes([embed_dim] * (width // embed_dim), -1)
+    )
+    shape = (first, second, num_heads, embed_dim // num_heads)
+    if batch_first:
+        return tuple(part.view(shape).transpose(1, 2) for part in parts)
+    return tuple(part.view(shape).permute(1, 2, 0, 3) for part in parts)
 
 
 def join_heads(output: Heads, batch_first: bool) -> Tensor:

@@ -75,6 +75,7 @@ def time_case(
     ours = MultiheadAttention(E, H)
     ours.load_state_dict(theirs.state_dict())
     x = torch.randn(N, L, E, requires_grad=mode == "train")
+    gradient = torch.randn_like(x)
     call: dict[str, Any] = dict(WEIGHTS[weights])
     if is_padded:
         call["key_padding_mask"] = torch.arange(L) >= torch.randint(L // 2, L + 1, (N, 1))
@@ -86,7 +87,7 @@ def time_case(
             with torch.set_grad_enabled(mode == "train"):
                 output = module(x, x, x, **call)[0]
             if mode == "train":
-                output.sum().backward()
+                output.backward(gradient)
                 module.zero_grad()
                 x.grad = None
 

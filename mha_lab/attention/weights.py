@@ -1,0 +1,205 @@
+"""Attention weights computed apart from the output, without the memory they usually cost.
+
+A fused kernel [1]_ computes the output and never shows its weights. They are computed here a second
+time, block by block, each block small enough to stay in a processor's cache. Where only their mean
+over the heads is wanted, a block is one head of a few samples, and the (N, H, L, S) tensor never
+exists. The backward pass makes the blocks again; where nobody uses the gradient of the weights,
+there is none. ``functional`` says what the numbers are.
+
+.. [1] Dao et al., "FlashAttention", 2022. https://arxiv.org/abs/2205.14135
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd import Function, forward_ad
+
+from mha_lab.attention.functional import Mask, attention_scores, attention_weights
+from mha_lab.attention.masks import open_blocked_rows
+
+_BLOCK_ELEMENTS = 2**20
+"""How many weights a block has at most, if one head has fewer: 4 MiB in float32."""
+
+Block = tuple[slice, slice]
+"""Which samples and which heads."""
+
+
+def weights_apart(
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H S D"],
+    mask: Mask | None,
+    *,
+    is_causal: bool,
+    average: bool,
+) -> Float[Tensor, "N H L S"] | Float[Tensor, "N L S"]:
+    """The weights of an attention call, before dropout.
+
+    Inside ``torch.compile``, ``torch.export`` and ``torch.func`` transforms, and where a float mask
+    wants a gradient, they are computed at once and not in blocks.
+
+    Args:
+        q: Projected queries (N, H, L, D).
+        k: Projected keys (N, H, S, D).
+        mask: Inside mask, broadcastable to (N, H, L, S).
+        is_causal: Whether query i sees keys 0..i only.
+        average: Whether to return the mean over the heads.
+
+    Returns:
+        (N, H, L, S), or averaged (N, L, S), in the dtype of q; under autocast in float32. They
+        carry gradient, also a second and a forward one.
+    """
+    if torch.is_autocast_enabled(q.device.type):
+        with torch.autocast(q.device.type, enabled=False):  # it would round what is exact here
+            return weights_apart(q.float(), k.float(), mask, is_causal=is_causal, average=average)
+    if not _is_plain(q, k, mask):
+        weights = attention_weights(attention_scores(q, k, mask, is_causal))
+        return (weights.mean(1) if average else weights).to(q.dtype)
+    exact = torch.promote_types(q.dtype, torch.float32)  # half would overflow in the scores
+    bias = blocked = None
+    if is_causal:  # then there is no mask
+        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+    if mask is not None:
+        mask, blocked = open_blocked_rows(mask.reshape((1,) * (4 - mask.ndim) + mask.shape))
+        bias = torch.where(mask, 0.0, -torch.inf) if mask.dtype == torch.bool else mask
+        bias = bias.to(exact)
+        if blocked.device.type == "cpu" and not blocked.any():  # a GPU would have to be waited for
+            blocked = None
+    function = _AveragedWeights if average else _Weights
+    apart: Tensor = function.apply(q.to(exact), k.to(exact), bias, blocked)  # type: ignore[no-untyped-call]
+    return apart.to(q.dtype)
+
+
+def _is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
+    """Whether nothing but the usual backward pass wants to look inside."""
+    return not (
+        type(q) is not Tensor
+        or torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        or torch._C._are_functorch_transforms_active()
+        or (mask is not None and mask.requires_grad)
+        or any(forward_ad.unpack_dual(x).tangent is not None for x in (q, k))  # type: ignore[no-untyped-call]
+    )
+
+
+class _Weights(Function):
+    """Weights (N, H, L, S) from q, k, a bias and the rows that see no key."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
+    ) -> Tensor:
+        weights = q.new_empty(*q.shape[:3], k.shape[2])
+        for block in _blocks(*weights.shape):
+            _weights_of_block(q, k, bias, blocked, block, out=weights[block])
+        ctx.save_for_backward(q, k, bias, blocked, weights)
+        return weights
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, bias, blocked, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a gradient of this gradient is wanted
+            return _backward_at_once(q, k, bias, blocked, grad, average=False)
+        grad_q, grad_k = torch.empty_like(q), torch.empty_like(k)
+        for block in _blocks(*weights.shape):
+            grad_q[block], grad_k[block] = _gradients(
+                q[block], k[block], weights[block], grad[block]
+            )
+        return grad_q, grad_k, None, None
+
+
+class _AveragedWeights(Function):
+    """Their mean over the heads (N, L, S), a head at a time."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
+    ) -> Tensor:
+        N, H, L, _ = q.shape
+        S = k.shape[2]
+        mean = q.new_zeros(N, 1, L, S)
+        for n, h in _blocks(N, H, L, S, heads=1):
+            mean[n].add_(_weights_of_block(q, k, bias, blocked, (n, h)), alpha=1 / H)
+        ctx.save_for_backward(q, k, bias, blocked)
+        return mean.squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, bias, blocked = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _backward_at_once(q, k, bias, blocked, grad, average=True)
+        N, H, L, _ = q.shape
+        grad = grad.unsqueeze(1) / H
+        grad_q, grad_k = torch.empty_like(q), torch.empty_like(k)
+        for n, h in _blocks(N, H, L, k.shape[2], heads=1):
+            weights = _weights_of_block(q, k, bias, blocked, (n, h))
+            grad_q[n, h], grad_k[n, h] = _gradients(q[n, h], k[n, h], weights, grad[n])
+        return grad_q, grad_k, None, None
+
+
+def _blocks(N: int, H: int, L: int, S: int, heads: int | None = None) -> Iterator[Block]:
+    """Cut samples and heads into blocks: whole samples, or some heads of one sample."""
+    room = max(1, _BLOCK_ELEMENTS // max(1, L * S))  # heads a block has room for
+    heads = min(heads or H, room)
+    samples = max(1, room // heads) if heads == 1 or heads == H else 1
+    for n in range(0, N, samples):
+        for h in range(0, H, heads):
+            yield slice(n, min(n + samples, N)), slice(h, min(h + heads, H))
+
+
+def _weights_of_block(
+    q: Tensor,
+    k: Tensor,
+    bias: Tensor | None,
+    blocked: Tensor | None,
+    block: Block,
+    out: Tensor | None = None,
+) -> Tensor:
+    q, k = q[block], k[block]
+    scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
+    if bias is not None:
+        scores += _part(bias, block)
+    weights = torch.softmax(scores, -1, out=out)
+    if blocked is None:
+        return weights
+    if torch.is_grad_enabled():
+        return weights.masked_fill(_part(blocked, block), 0.0)
+    return weights.masked_fill_(_part(blocked, block), 0.0)
+
+
+def _part(mask: Tensor, block: Block) -> Tensor:
+    """The block of a mask whose axes may be of size 1."""
+    n, h = block
+    mask = mask if mask.shape[0] == 1 else mask[n]
+    return mask if mask.shape[1] == 1 else mask[:, h]
+
+
+def _gradients(q: Tensor, k: Tensor, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of q and k; a row of weights 0 gives 0."""
+    weighted = grad * weights
+    grad_scores = weighted.sub_(weights * weighted.sum(-1, keepdim=True))
+    grad_scores *= 1 / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.transpose(-2, -1) @ q
+
+
+def _backward_at_once(
+    q: Tensor,
+    k: Tensor,
+    bias: Tensor | None,
+    blocked: Tensor | None,
+    grad: Tensor,
+    *,
+    average: bool,
+) -> tuple[Tensor | None, ...]:
+    """The same gradients, of operations that have a gradient themselves."""
+    weights = _weights_of_block(q, k, bias, blocked, (slice(None), slice(None)))
+    wanted = [x for x in (q, k) if x.requires_grad]
+    grads = iter(
+        torch.autograd.grad(
+            weights.mean(1) if average else weights, wanted, grad, create_graph=True
+        )
+    )
+    return *(next(grads) if x.requires_grad else None for x in (q, k)), None, None

@@ -1,0 +1,121 @@
+"""Weights computed in blocks against the reference, whatever the size of the blocks."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mha_lab import MultiheadAttention
+from mha_lab.attention import weights
+from mha_lab.attention.functional import attention_scores, attention_weights
+from mha_lab.attention.weights import weights_apart
+
+N, H, L, S, D = 3, 5, 7, 11, 2
+BLOCKS = {
+    "less than a head": 13,
+    "three heads": 3 * L * S,
+    "two samples": 2 * H * L * S,
+    "all": 2**20,
+}
+
+
+@pytest.fixture(params=BLOCKS.values(), ids=BLOCKS.keys(), autouse=True)
+def _size_of_a_block(request, monkeypatch):
+    monkeypatch.setattr(weights, "_BLOCK_ELEMENTS", request.param)
+
+
+def masks() -> dict[str, tuple[Tensor | None, bool]]:
+    drawn = torch.Generator().manual_seed(7)
+
+    def allowed(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=drawn) > 0.4
+
+    hides_rows = allowed(N, H, L, S)
+    hides_rows[1, 2, 3] = hides_rows[2, :, 0] = False
+    bias = torch.randn(H, L, S, generator=drawn)
+    return {
+        "none": (None, False),
+        "causal": (None, True),
+        "padding": (torch.arange(S) < torch.tensor([11, 4, 0])[:, None, None, None], False),
+        "one for all": (allowed(L, S), False),
+        "per head": (hides_rows, False),
+        "float": (bias.masked_fill(bias > 1, -torch.inf).double(), False),
+        "float per sample": (torch.randn(N, 1, 1, S, generator=drawn), False),
+    }
+
+
+def reference(q: Tensor, k: Tensor, mask: Tensor | None, is_causal: bool, average: bool) -> Tensor:
+    whole = attention_weights(attention_scores(q, k, mask, is_causal))
+    return whole.mean(1) if average else whole
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("kind", masks())
+def test_values_and_gradients(kind, average):
+    mask, is_causal = masks()[kind]
+    q, k = (torch.randn(N, H, n, D, dtype=torch.float64, requires_grad=True) for n in (L, S))
+    ours = weights_apart(q, k, mask, is_causal=is_causal, average=average)
+    expected = reference(q, k, mask, is_causal, average)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
+    grad = torch.randn_like(expected)
+    for mine, right in zip(
+        torch.autograd.grad(ours, (q, k), grad),
+        torch.autograd.grad(expected, (q, k), grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, right, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_second_derivative_with_rows_that_see_nothing(average):
+    mask, _ = masks()["per head"]
+    q, k = (torch.randn(N, H, n, D, dtype=torch.float64, requires_grad=True) for n in (L, S))
+    torch.autograd.gradcheck(
+        lambda q: weights_apart(q, k.detach(), mask, is_causal=False, average=average),
+        q,
+        fast_mode=True,
+    )
+    torch.autograd.gradgradcheck(
+        lambda q, k: weights_apart(q, k, mask, is_causal=False, average=average),
+        (q, k),
+        fast_mode=True,
+    )
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor that any operation gave."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for each in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(each, Tensor):
+                self.elements = max(self.elements, each.untyped_storage().nbytes() // each.itemsize)
+        return result
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_the_whole_tensor_never_exists_where_the_mean_is_asked_for(trains):
+    module = MultiheadAttention(10, 5)
+    x = torch.randn(3, 37, 10, requires_grad=trains)
+    with Largest() as largest:
+        output, mean = module(x, x, x, average_attn_weights=True)
+        if trains:
+            (output.sum() + mean.square().sum()).backward()
+    assert mean.shape == (3, 37, 37)
+    assert 3 * 37 * 37 <= largest.elements < 3 * 5 * 37 * 37
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_unused_weights_have_no_backward_pass(average, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("nobody asked for this gradient")
+
+    monkeypatch.setattr(weights, "_gradients", fail)
+    module = MultiheadAttention(10, 5)
+    x = torch.randn(3, 7, 10, requires_grad=True)
+    output, attn = module(x, x, x, average_attn_weights=average)
+    output.sum().backward()
+    with pytest.raises(RuntimeError, match="nobody asked"):
+        attn.square().sum().backward()
