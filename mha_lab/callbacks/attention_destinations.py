@@ -7,6 +7,7 @@ packages of Lightning are served.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -52,9 +53,11 @@ class Snapshot:
 
     @cached_property
     def pictures(self) -> dict[str, Raster]:
-        """The pictures, by tag."""
+        """The pictures, by tag: of the maps, and of their scores."""
+        if not self.with_images:
+            return {}
         pictures = {}
-        for one in self.maps if self.with_images else ():
+        for one in self.maps:
             for i, sample in enumerate(one.samples):
                 tag = f"{self.prefix}_maps/{one.name}"
                 tag += f"/sample_{sample}" if len(one.samples) > 1 else ""
@@ -89,11 +92,14 @@ def destinations(loggers: Sequence[Any], folder: Path | None) -> list[Destinatio
 
     Args:
         loggers: The trainer's.
-        folder: Where to put files when no logger can show pictures; None means nowhere.
+        folder: Where to put files when no logger can show pictures; None in a trial run
+            (``fast_dev_run``), of which nothing is kept.
 
     Returns:
         What to call with a snapshot.
     """
+    if folder is None:  # the loggers are dummies, which seem to have every method
+        return []
     found: list[Destination] = []
     for logger in loggers:
         experiment = getattr(logger, "experiment", None)
@@ -103,7 +109,7 @@ def destinations(loggers: Sequence[Any], folder: Path | None) -> list[Destinatio
             found.append(partial(_to_wandb, logger))
         elif hasattr(experiment, "log_image") and hasattr(logger, "run_id"):
             found.append(partial(_to_mlflow, logger))
-    if not found and folder is not None:
+    if not found:
         found.append(partial(_to_files, folder))
     return found
 
@@ -136,10 +142,15 @@ def _to_wandb(logger: Any, snapshot: Snapshot) -> None:
 
 def _to_mlflow(logger: Any, snapshot: Snapshot) -> None:
     """Pictures as artifacts of the run, a file a step; scores as metrics."""
+
+    def allowed(name: str) -> str:
+        return re.sub(r"[^\w\-./ ]", "-", name)
+
     for tag, picture in snapshot.pictures.items():
-        name = f"{tag}/step_{snapshot.step:08d}.png"
+        name = allowed(f"{tag}/step_{snapshot.step:08d}.png")
         logger.experiment.log_image(logger.run_id, picture.rgb(), artifact_file=name)
     if metrics := snapshot.metrics():
+        metrics = {allowed(name): value for name, value in metrics.items()}
         logger.log_metrics(metrics, step=snapshot.step)
 
 
@@ -152,7 +163,8 @@ def _to_files(folder: Path, snapshot: Snapshot) -> None:
         name = tag.partition("/")[2].replace("/", ".")
         (of_step / f"{name}.png").write_bytes(picture.png())
     for one in snapshot.maps:
-        replace(one, weights=one.weights.to(torch.float16)).save(of_step / f"{one.name}.npz")
+        name = one.name.replace("/", ".")
+        replace(one, weights=one.weights.to(torch.float16)).save(of_step / f"{name}.npz")
     if snapshot.with_scores:
         table = folder / "scores.csv"
         is_new = not table.exists()

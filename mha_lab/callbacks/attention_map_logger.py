@@ -47,7 +47,7 @@ class AttentionMapLogger(AnyLightningCallback):
         stage: "validation" or "train": which step is watched.
         max_size: Longer maps are pooled to this length; None means no limit.
         scores: Whether to log the scores of every head.
-        images: Whether to log pictures.
+        images: Whether to log pictures, of the maps and of their scores.
         softmax: Whether to record attention that is written by hand too.
 
     Raises:
