@@ -3,7 +3,7 @@
 A module says it with a method ``attention_tokens(batch)``, or the callback is given a function of
 the batch, or a tokenizer. What they return is one of
 
-- one list of tokens a sample, for all maps: an axis that has another length gets no labels;
+- one list of tokens a sample, for all maps: an axis that they do not fit gets no labels;
 - a mapping from globs of module paths to such lists, or to pairs (query tokens, key tokens),
   where None stands for no labels.
 
@@ -40,11 +40,13 @@ def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[Attent
         The maps, those for which there are tokens with their tokens.
 
     Raises:
-        ValueError: If tokens are too many for an axis, or for too few samples.
+        ValueError: If tokens are too many for an axis, are of too few samples, or are no lists;
+            if those for all maps fit on none.
     """
     if isinstance(tokens, Mapping):
         return [_label(one, _choose(one.name.partition("#")[0], tokens)) for one in maps]
-    return [_label(one, _fitting(one, tokens)) for one in maps]
+    _check(tokens)
+    return _on_some([_label(one, _fitting(one, tokens)) for one in maps], tokens)
 
 
 def is_tokenizer(tokens: Any) -> bool:
@@ -63,15 +65,22 @@ def tokenize_maps(maps: Sequence[AttentionMap], tokenizer: Any, batch: Any) -> l
             themselves, alone or first in a tuple.
 
     Returns:
-        The maps with their tokens; as they are where the batch has no ids.
+        The maps with their tokens.
+
+    Raises:
+        ValueError: If the batch has no ids, or ids that fit on no map.
     """
     fields = _fields(batch)
     source = _decode(tokenizer, fields.get("input_ids"))
     target = _decode(tokenizer, fields.get("decoder_input_ids"))
     if target is None and (labels := _decode(tokenizer, fields.get("labels"))) is not None:
         target = [[_START, *row[:-1]] for row in labels]
+    if source is None and target is None:
+        raise ValueError(
+            "the batch holds no ids for the tokenizer: no 'input_ids' (N, L) of whole numbers"
+        )
     if not any(one.kind == "cross" for one in maps):
-        return [_label(one, _fitting(one, source)) for one in maps]
+        return _on_some([_label(one, _fitting(one, source)) for one in maps], source or ())
     labelled = []
     for one in maps:
         if one.kind == "cross":
@@ -84,8 +93,45 @@ def tokenize_maps(maps: Sequence[AttentionMap], tokenizer: Any, batch: Any) -> l
 
 def _label(one: AttentionMap, tokens: AxisTokens) -> AttentionMap:
     """Label the map's own samples."""
-    query, key = (None if axis is None else [axis[i] for i in one.samples] for axis in tokens)
-    return one.with_tokens(query, key)
+
+    def own(axis: Tokens | None) -> list[Sequence[str]] | None:
+        if axis is None:
+            return None
+        _check(axis)
+        if max(one.samples) >= len(axis):
+            raise ValueError(
+                f"{one.name!r} needs tokens of sample {max(one.samples)}; "
+                f"tokens were given of {len(axis)} samples"
+            )
+        return [axis[i] for i in one.samples]
+
+    query, key = tokens
+    return one.with_tokens(own(query), own(key))
+
+
+def _check(tokens: Any) -> None:
+    """Refuse what is not one list a sample."""
+    if not _is_list(tokens):
+        what = "a Tensor" if isinstance(tokens, Tensor) else repr(tokens)
+        raise ValueError(f"tokens are {what}; give one list of str a sample")
+    if len(tokens) > 0 and not _is_list(tokens[0]):
+        raise ValueError(f"tokens hold {tokens[0]!r} where a list of one sample's tokens belongs")
+
+
+def _is_list(value: Any) -> bool:
+    has_places = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return has_places and not isinstance(value, str | bytes | Mapping | Tensor)
+
+
+def _on_some(labelled: list[AttentionMap], tokens: Tokens) -> list[AttentionMap]:
+    """Refuse tokens that are on none of the maps."""
+    if labelled and all(one.query_tokens is None and one.key_tokens is None for one in labelled):
+        lengths = sorted({size for one in labelled for size in one.size})
+        raise ValueError(
+            f"tokens of length {max(map(len, tokens), default=0)} fit on no axis; "
+            f"the maps' axes have the lengths {', '.join(map(str, lengths))}"
+        )
+    return labelled
 
 
 def _choose(name: str, tokens: Mapping[str, Tokens | AxisTokens]) -> AxisTokens:
