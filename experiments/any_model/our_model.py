@@ -1,0 +1,22 @@
+"""One of this project's own models, trained to copy: its cross-attention walks the diagonal."""
+
+import tempfile
+from pathlib import Path
+
+from mha_lab import config
+from mha_lab.evaluation import predict
+from mha_lab.recording.plot import plot_maps
+from mha_lab.run import train
+
+with tempfile.TemporaryDirectory() as folder:
+    choices = ["+experiment=copy", "trainer=cpu", "trainer.enable_progress_bar=false", "logger=csv"]
+    summary = train(config.compose(choices, run_dir=folder))
+    prediction = predict(Path(folder), "7 3 9 1 4 3 8")  # records one forward pass
+
+print(f"copies {summary['test/sequence_accuracy']:.0%} of the test sequences")
+print(" ".join(prediction.source), "->", " ".join(prediction.output))
+for one in prediction.maps:
+    print(f"{one.name} ({one.kind}): diagonal score {one.scores()['diagonal'].mean():.1f}")
+
+cross = [one for one in prediction.maps if one.kind == "cross"]
+plot_maps(cross).savefig(Path(__file__).with_suffix(".png"), dpi=80)

@@ -1,0 +1,39 @@
+"""torch's own nn.Transformer, trained for a moment to reverse: the anti-diagonal appears."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from mha_lab import record_attention
+from mha_lab.recording.plot import plot_maps
+
+torch.manual_seed(0)
+transformer = nn.Transformer(32, 2, 1, 1, dim_feedforward=64, dropout=0.0, batch_first=True)
+symbol, place, output = nn.Embedding(10, 32), nn.Embedding(7, 32), nn.Linear(32, 10)
+model = nn.ModuleDict({"s": symbol, "p": place, "transformer": transformer, "o": output})
+optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+mask = nn.Transformer.generate_square_subsequent_mask(7)
+
+
+def write(source, target):
+    """Logits of the target; the decoder reads it one place later, after a start symbol 0."""
+    x, y = symbol(source), symbol(nn.functional.pad(target[:, :-1], (1, 0)))
+    return output(transformer(x + place.weight, y + place.weight, tgt_mask=mask))
+
+
+for _ in range(250):
+    source = torch.randint(1, 10, (64, 7))
+    logits = write(source, source.flip(1)).transpose(1, 2)
+    model.zero_grad()
+    nn.functional.cross_entropy(logits, source.flip(1)).backward()
+    optimizer.step()
+
+source = torch.tensor([[7, 3, 9, 1, 4, 2, 8]])
+with record_attention(model) as maps:
+    print(source[0].tolist(), "->", write(source, source.flip(1)).argmax(-1)[0].tolist())
+print(*(f"{one.name} ({one.kind})" for one in maps), sep="\n")
+read, written = [[*"7391428"]], [["start", *"824193"]]
+axes = [(read, read), (written, written), (written, read)]
+labelled = [one.with_tokens(*tokens) for one, tokens in zip(maps, axes, strict=True)]
+plot_maps(labelled).savefig(Path(__file__).with_suffix(".png"), dpi=70)
