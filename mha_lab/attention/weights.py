@@ -24,9 +24,6 @@ from mha_lab.attention.masks import open_blocked_rows
 _BLOCK_ELEMENTS = 2**20
 """How many weights a block has at most, if one head has fewer: 4 MiB in float32."""
 
-Block = tuple[slice, slice]
-"""Which samples and which heads."""
-
 
 def weights_apart(
     q: Float[Tensor, "N H L D"],
@@ -93,8 +90,9 @@ class _Weights(Function):
         ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
     ) -> Tensor:
         weights = q.new_empty(*q.shape[:3], k.shape[2])
-        for block in _blocks(*weights.shape):
-            _weights_of_block(q, k, bias, blocked, block, out=weights[block])
+        for n, h in _blocks(*weights.shape):
+            parts = _part(bias, n, h), _part(blocked, n, h)
+            _weights_of(q[n, h], k[n, h], *parts, out=weights[n, h])
         ctx.save_for_backward(q, k, bias, blocked, weights)
         return weights
 
@@ -104,10 +102,9 @@ class _Weights(Function):
         if torch.is_grad_enabled():  # a gradient of this gradient is wanted
             return _backward_at_once(q, k, bias, blocked, grad, average=False)
         grad_q, grad_k = torch.empty_like(q), torch.empty_like(k)
-        for block in _blocks(*weights.shape):
-            grad_q[block], grad_k[block] = _gradients(
-                q[block], k[block], weights[block], grad[block]
-            )
+        for n, h in _blocks(*weights.shape):
+            of_block = _gradients(q[n, h], k[n, h], weights[n, h], grad[n, h])
+            grad_q[n, h], grad_k[n, h] = of_block
         return grad_q, grad_k, None, None
 
 
@@ -118,13 +115,13 @@ class _AveragedWeights(Function):
     def forward(
         ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
     ) -> Tensor:
-        N, H, L, _ = q.shape
-        S = k.shape[2]
-        mean = q.new_zeros(N, 1, L, S)
-        for n, h in _blocks(N, H, L, S, heads=1):
-            mean[n].add_(_weights_of_block(q, k, bias, blocked, (n, h)), alpha=1 / H)
         ctx.save_for_backward(q, k, bias, blocked)
-        return mean.squeeze(1)
+        N, H, L, _ = q.shape
+        mean = q.new_zeros(N, L, k.shape[2])
+        for n, h in _heads(N, H, L * k.shape[2]):
+            weights = _weights_of(q[n, h], k[n, h], _part(bias, n, h), _part(blocked, n, h))
+            mean[n].add_(weights, alpha=1 / H)
+        return mean
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -132,49 +129,59 @@ class _AveragedWeights(Function):
         if torch.is_grad_enabled():
             return _backward_at_once(q, k, bias, blocked, grad, average=True)
         N, H, L, _ = q.shape
-        grad = grad.unsqueeze(1) / H
+        grad = grad / H
         grad_q, grad_k = torch.empty_like(q), torch.empty_like(k)
-        for n, h in _blocks(N, H, L, k.shape[2], heads=1):
-            weights = _weights_of_block(q, k, bias, blocked, (n, h))
+        for n, h in _heads(N, H, L * k.shape[2]):
+            weights = _weights_of(q[n, h], k[n, h], _part(bias, n, h), _part(blocked, n, h))
             grad_q[n, h], grad_k[n, h] = _gradients(q[n, h], k[n, h], weights, grad[n])
         return grad_q, grad_k, None, None
 
 
-def _blocks(N: int, H: int, L: int, S: int, heads: int | None = None) -> Iterator[Block]:
+def _samples(N: int, elements: int) -> Iterator[slice]:
+    """Cut the batch into slices of a block each, at least one sample of so many elements."""
+    step = max(1, _BLOCK_ELEMENTS // max(1, elements))
+    for start in range(0, N, step):
+        yield slice(start, start + step)
+
+
+def _blocks(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, slice]]:
     """Cut samples and heads into blocks: whole samples, or some heads of one sample."""
-    room = max(1, _BLOCK_ELEMENTS // max(1, L * S))  # heads a block has room for
-    heads = min(heads or H, room)
-    samples = max(1, room // heads) if heads == 1 or heads == H else 1
-    for n in range(0, N, samples):
+    heads = min(H, max(1, _BLOCK_ELEMENTS // max(1, L * S)))
+    for n in _samples(N, H * L * S):
         for h in range(0, H, heads):
-            yield slice(n, min(n + samples, N)), slice(h, min(h + heads, H))
+            yield n, slice(h, h + heads)
 
 
-def _weights_of_block(
-    q: Tensor,
-    k: Tensor,
-    bias: Tensor | None,
-    blocked: Tensor | None,
-    block: Block,
-    out: Tensor | None = None,
+def _heads(N: int, H: int, elements: int) -> Iterator[tuple[slice, int]]:
+    """Cut samples and heads into blocks of one head each, which has so many elements a sample."""
+    for n in _samples(N, elements):
+        for h in range(H):
+            yield n, h
+
+
+def _weights_of(
+    q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None, out: Tensor | None = None
 ) -> Tensor:
-    q, k = q[block], k[block]
+    """The weights of some queries (..., L, D) over keys (..., S, D)."""
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
     if bias is not None:
-        scores += _part(bias, block)
+        scores += bias
     weights = torch.softmax(scores, -1, out=out)
     if blocked is None:
         return weights
     if torch.is_grad_enabled():
-        return weights.masked_fill(_part(blocked, block), 0.0)
-    return weights.masked_fill_(_part(blocked, block), 0.0)
+        return weights.masked_fill(blocked, 0.0)
+    return weights.masked_fill_(blocked, 0.0)
 
 
-def _part(mask: Tensor, block: Block) -> Tensor:
-    """The block of a mask whose axes may be of size 1."""
-    n, h = block
+def _part(mask: Tensor | None, n: slice, h: slice | int) -> Tensor | None:
+    """What a mask, whose axes may be of size 1, says of some samples and heads."""
+    if mask is None:
+        return None
     mask = mask if mask.shape[0] == 1 else mask[n]
-    return mask if mask.shape[1] == 1 else mask[:, h]
+    if mask.shape[1] > 1:
+        return mask[:, h]
+    return mask.squeeze(1) if isinstance(h, int) else mask
 
 
 def _gradients(q: Tensor, k: Tensor, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
@@ -195,7 +202,7 @@ def _backward_at_once(
     average: bool,
 ) -> tuple[Tensor | None, ...]:
     """The same gradients, of operations that have a gradient themselves."""
-    weights = _weights_of_block(q, k, bias, blocked, (slice(None), slice(None)))
+    weights = _weights_of(q, k, bias, blocked)
     wanted = [x for x in (q, k) if x.requires_grad]
     grads = iter(
         torch.autograd.grad(

@@ -1,29 +1,32 @@
-"""Time our MultiheadAttention against torch's, alternating in one process.
+"""Our MultiheadAttention against torch's, alternating in one process.
 
 Usage:
-  python -m mha_lab bench attention [seconds=1] [csv=FILE]
+  python -m mha_lab bench attention [seconds=1] [shapes=64x20x64x4,2x1024x256x8] [device=cpu]
+      [csv=FILE] [table=markdown]
 
-For each shape (N, L, E, H), weights off, averaged and per head, with and without a padding mask,
-forward in evaluation and forward + backward in training: the medians of both, and their ratio
-(below 1: ours is faster). seconds= is the time for each of these.
+For each shape (batch, length, width, heads), weights off, averaged and per head, with and without
+a padding mask, forward in evaluation and forward + backward in training: the medians of both in
+milliseconds, their ratio (below 1: ours is faster), and the ratio of the additional peak memory.
+seconds= is the time for each of these cases; device= is a GPU where there is one.
 """
 
 import math
+import platform
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mha_lab.commands.arguments import no_more, split, whole_number
+from mha_lab.commands.attention_timing import MODES, WEIGHTS, Shape, time_case
+from mha_lab.errors import UserError
 
-_SETTINGS = ("seconds", "csv")
-SHAPES = ((64, 20, 64, 4), (4, 100, 512, 8), (8, 256, 256, 8), (2, 1024, 256, 8))
-WEIGHTS: dict[str, dict[str, bool]] = {
-    "off": {"need_weights": False},
-    "averaged": {"need_weights": True, "average_attn_weights": True},
-    "per head": {"need_weights": True, "average_attn_weights": False},
-}
+if TYPE_CHECKING:
+    import torch
+
+_SETTINGS = ("seconds", "shapes", "device", "csv", "table")
+SHAPES: tuple[Shape, ...] = ((64, 20, 64, 4), (4, 100, 512, 8), (8, 256, 256, 8), (2, 1024, 256, 8))
+_COLUMNS = ("weights", "mode", "padding", "N, L, E, H", "torch, ms", "ours, ms", "time", "memory")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,29 +34,27 @@ def main(arguments: Sequence[str]) -> int:
     settings, rest = split(arguments, _SETTINGS)
     no_more(rest, _SETTINGS)
     seconds = whole_number("seconds", settings.get("seconds", "1"), low=1, high=600)
+    shapes = _read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
+    if settings.get("table", "markdown") != "markdown":
+        raise UserError(f"table must be markdown, got {settings['table']!r}")
 
-    from rich.console import Console
     from rich.progress import track
-    from rich.table import Table
 
+    device = _find_device(settings.get("device"))
     cases = [
         (weights, mode, is_padded, shape)
         for weights in WEIGHTS
-        for mode in ("train", "eval")
+        for mode in MODES
         for is_padded in (False, True)
-        for shape in SHAPES
+        for shape in shapes
     ]
-    rows = [time_case(*case, seconds=seconds) for case in track(cases, "timing", transient=True)]
-    table = Table("weights", "mode", "padding", "N, L, E, H", "torch, ms", "ours, ms", "ratio")
-    for row in rows:
-        table.add_row(*(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()))
-    console = Console()
-    console.print(table)
-    for weights in WEIGHTS:
-        for mode in ("train", "eval"):
-            ratios = [r["ratio"] for r in rows if (r["weights"], r["mode"]) == (weights, mode)]
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            print(f"{weights:<9} {mode:<6} geometric mean {mean:.2f}, largest {max(ratios):.2f}")
+    rows = [
+        time_case(*case, seconds=seconds, device=device)
+        for case in track(cases, "timing", transient=True)
+    ]
+    print(_machine(device))
+    _show([list(map(_cell, row.values())) for row in rows], _COLUMNS, numeric=4, **settings)
+    _show(_means(rows), ("weights", "mode", "geometric mean", "largest"), numeric=2, **settings)
     if "csv" in settings:
         from mha_lab.training.run_folder import write_rows
 
@@ -61,58 +62,75 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def time_case(
-    weights: str, mode: str, is_padded: bool, shape: tuple[int, int, int, int], *, seconds: float
-) -> dict[str, Any]:
-    """Time torch's module and ours in turn on one case; medians in milliseconds."""
+def _read_shapes(text: str) -> tuple[Shape, ...]:
+    shapes = []
+    for word in text.split(","):
+        sizes = [int(size) if size.isdecimal() else 0 for size in word.split("x")]
+        if len(sizes) != 4 or min(sizes) < 1 or sizes[1] < 2 or sizes[2] % sizes[3]:
+            raise UserError(
+                f"shapes must be like 64x20x64x4 (batch x length x width x heads, length at least "
+                f"2, width divisible by heads), separated by commas; got {word!r}"
+            )
+        shapes.append((sizes[0], sizes[1], sizes[2], sizes[3]))
+    return tuple(shapes)
+
+
+def _find_device(name: str | None) -> "torch.device":
     import torch
-    from torch import nn
 
-    from mha_lab.attention.multihead import MultiheadAttention
-
-    N, L, E, H = shape
-    theirs = nn.MultiheadAttention(E, H, batch_first=True)
-    ours = MultiheadAttention(E, H)
-    ours.load_state_dict(theirs.state_dict())
-    x = torch.randn(N, L, E, requires_grad=mode == "train")
-    gradient = torch.randn_like(x)
-    call: dict[str, Any] = dict(WEIGHTS[weights])
-    if is_padded:
-        call["key_padding_mask"] = torch.arange(L) >= torch.randint(L // 2, L + 1, (N, 1))
-
-    def step(module: nn.Module) -> Callable[[], None]:
-        module.train(mode == "train")
-
-        def run() -> None:
-            with torch.set_grad_enabled(mode == "train"):
-                output = module(x, x, x, **call)[0]
-            if mode == "train":
-                output.backward(gradient)
-                module.zero_grad()
-                x.grad = None
-
-        return run
-
-    torch_ms, our_ms = _alternate(step(theirs), step(ours), seconds)
-    return {
-        "weights": weights, "mode": mode, "padding": "yes" if is_padded else "no",
-        "shape": ", ".join(map(str, shape)),
-        "torch_ms": torch_ms, "ours_ms": our_ms, "ratio": our_ms / torch_ms,
-    }  # fmt: skip
+    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise UserError(f"device must be cpu or cuda, got {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("device=cuda needs a CUDA GPU, and PyTorch sees none; use device=cpu")
+    return torch.device(name)
 
 
-def _alternate(
-    first: Callable[[], None], second: Callable[[], None], seconds: float
-) -> tuple[float, float]:
-    """Median milliseconds of two calls that take turns for a time, after two rounds of warm-up."""
-    taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(2):
-        first()
-        second()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(taken[0]) < 5:
-        for call, times in zip((first, second), taken, strict=True):
-            since = time.perf_counter()
-            call()
-            times.append(1000 * (time.perf_counter() - since))
-    return statistics.median(taken[0]), statistics.median(taken[1])
+def _machine(device: "torch.device") -> str:
+    """The processor, PyTorch and its threads, in a line."""
+    import torch
+
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name(device)}, PyTorch {torch.__version__}"
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")  # Linux tells no name otherwise
+    for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
+        if line.startswith("model name"):
+            processor = line.partition(":")[2].strip()
+            break
+    return f"{processor}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}"
+
+
+def _means(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    means = []
+    for weights in WEIGHTS:
+        for mode in MODES:
+            ratios = [r["ratio"] for r in rows if (r["weights"], r["mode"]) == (weights, mode)]
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            means.append([weights, mode, f"{mean:.2f}", f"{max(ratios):.2f}"])
+    return means
+
+
+def _cell(value: str | float) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else value
+
+
+def _show(
+    rows: Sequence[Sequence[str]], columns: Sequence[str], *, numeric: int, **settings: str
+) -> None:
+    if "table" in settings:
+        from mha_lab.reporting.document import Table as Document
+        from mha_lab.reporting.markdown import markdown_table
+
+        print(f"\n{markdown_table(Document(columns, rows, '', numeric))}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for number, column in enumerate(columns):
+        is_numeric = number >= len(columns) - numeric
+        table.add_column(column, justify="right" if is_numeric else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -158,7 +158,7 @@ def test_bench_loop_prints_a_ratio(lab: Lab):
 @pytest.mark.parametrize("weights", ["off", "averaged", "per head"])
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_bench_attention_times_a_case(weights: str, mode: str):
-    from mha_lab.commands.bench_attention import time_case
+    from mha_lab.commands.attention_timing import time_case
 
     row = time_case(weights, mode, True, (2, 3, 10, 5), seconds=0)
     assert row["ratio"] == pytest.approx(row["ours_ms"] / row["torch_ms"])

@@ -1,0 +1,113 @@
+"""One case of torch's attention module and ours, timed in turn."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+Shape = tuple[int, int, int, int]
+"""N, L, E, H of a self-attention."""
+
+WEIGHTS: dict[str, dict[str, bool]] = {
+    "off": {"need_weights": False},
+    "averaged": {"need_weights": True, "average_attn_weights": True},
+    "per head": {"need_weights": True, "average_attn_weights": False},
+}
+MODES = ("train", "eval")
+
+
+def time_case(
+    weights: str,
+    mode: str,
+    is_padded: bool,
+    shape: Shape,
+    *,
+    seconds: float,
+    device: "torch.device | None" = None,
+) -> dict[str, Any]:
+    """Compare torch's module and ours on one case.
+
+    Args:
+        weights: A key of ``WEIGHTS``.
+        mode: "train" (forward and backward) or "eval" (forward alone).
+        is_padded: Whether keys beyond a length from L / 2 to L, drawn for each sample, are blocked.
+        shape: N, L, E, H of a self-attention.
+        seconds: How long the two take turns.
+        device: Where; None means the CPU.
+
+    Returns:
+        The case, the medians in milliseconds, and the ratios of time and additional peak memory.
+    """
+    import torch
+    from torch import nn
+
+    from mha_lab.attention.multihead import MultiheadAttention
+    from mha_lab.commands.peak_memory import peak_bytes
+
+    device = device or torch.device("cpu")
+    N, L, E, H = shape
+    theirs = nn.MultiheadAttention(E, H, batch_first=True, device=device)
+    ours = MultiheadAttention(E, H, device=device)
+    ours.load_state_dict(theirs.state_dict())
+    call: dict[str, Any] = dict(WEIGHTS[weights])
+    if is_padded:
+        lengths = torch.randint(L // 2, L + 1, (N, 1), device=device)
+        call["key_padding_mask"] = torch.arange(L, device=device) >= lengths
+    their_step, our_step = (_step(one, call, shape, mode, device) for one in (theirs, ours))
+    torch_ms, our_ms = _alternate(their_step, our_step, seconds, device)
+    torch_bytes, our_bytes = peak_bytes(their_step, device), peak_bytes(our_step, device)
+    return {
+        "weights": weights, "mode": mode, "padding": "yes" if is_padded else "no",
+        "shape": ", ".join(map(str, shape)),
+        "torch_ms": torch_ms, "ours_ms": our_ms, "ratio": our_ms / torch_ms,
+        "memory_ratio": our_bytes / torch_bytes,
+    }  # fmt: skip
+
+
+def _step(
+    module: "nn.Module", call: dict[str, Any], shape: Shape, mode: str, device: "torch.device"
+) -> Callable[[], None]:
+    """One forward, and in training one backward with a gradient such as a next layer gives."""
+    import torch
+
+    is_training = mode == "train"
+    x = torch.randn(shape[:3], device=device, requires_grad=is_training)
+    gradient = torch.randn_like(x)
+    module.train(is_training)
+
+    def run() -> None:
+        with torch.set_grad_enabled(is_training):
+            output = module(x, x, x, **call)[0]
+        if is_training:
+            output.backward(gradient)
+            module.zero_grad()
+            x.grad = None
+
+    return run
+
+
+def _alternate(
+    first: Callable[[], None], second: Callable[[], None], seconds: float, device: "torch.device"
+) -> tuple[float, float]:
+    """Median milliseconds of two calls that take turns for a time, after some rounds of warm-up."""
+    import torch
+
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(3):
+        first()
+        second()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(taken[0]) < 5:
+        for call, times in zip((first, second), taken, strict=True):
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            since = time.perf_counter()
+            call()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            times.append(1000 * (time.perf_counter() - since))
+    return statistics.median(taken[0]), statistics.median(taken[1])
