@@ -8,7 +8,6 @@ import torch
 from tiny_modules import (
     PACKAGES,
     Crossing,
-    E,
     Encoder,
     H,
     L,
@@ -363,4 +362,12 @@ def test_a_step_without_attention_silences_no_later_one(tmp_path):
     assert logged_steps(tmp_path)[f"attention/{LAYERS[0]}"] == [8, 12]
 
 
-assert E % H == 0
+def test_attention_that_ends_is_said(tmp_path):
+    class Early(Encoder):
+        def forward(self, batch):
+            x = self.embedding(batch["ids"])
+            return x if self.trainer.global_step > 4 else self.encoder(x)
+
+    with pytest.warns(UserWarning, match="no attention of Early was recorded"):
+        fit(tmp_path, AttentionMapLogger(), module=module_class(PACKAGES[0], Early)(), max_epochs=3)
+    assert logged_steps(tmp_path)[f"attention/{LAYERS[0]}"] == [4]
