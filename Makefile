@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev  ## the fast tests
 	$(PYTEST)
 
 test-slow: $(VENV)/.installed-dev  ## the slow tests
-	$(PYTEST) -m "slow and not browser"
+	$(PYTEST) -m "slow and not browser" --timeout 900
 
 test-browser: $(VENV)/.installed-dev  ## the tests that drive headless Chromium
 	$(BIN)/python -m pytest -m browser

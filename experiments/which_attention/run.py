@@ -10,7 +10,7 @@ from mha_lab.commands import report, sweep
 
 HERE = Path(__file__).parent
 RUNS = Path("outputs/which_attention")
-RATES = "optimizer.lr=1e-3,3e-3,1e-2"
+RATES = "optimizer.lr=1e-3,3e-3,5e-3"
 VARIANTS = {
     "attention": ["attention=builtin,custom,masked_decoder"],
     "recurrent": ["model=recurrent"],

@@ -103,6 +103,6 @@ def test_ray_on_a_cluster_of_two(tmp_path: Path, cluster: str):
         "hydra/launcher=ray",
         f"hydra.launcher.ray.init.address={cluster}",
         "+hydra.launcher.ray.init.object_store_memory=null",
-        "hydra.launcher.ray.remote.num_cpus=1",
+        "+hydra.launcher.ray.remote.num_cpus=1",
     )
     assert "launching 2 jobs" in told
