@@ -41,11 +41,14 @@ def exact_outputs(model: nn.Module, recorder: type[TorchFunctionMode]) -> Iterat
 
 
 def _outermost_fused(module: nn.Module) -> Iterator[nn.Module]:
-    """The fused modules that lie in no other fused module, each once."""
+    """The fused modules that lie in no other one, each once; none with hooks inside."""
     found: dict[nn.Module, None] = {}
 
     def visit(module: nn.Module) -> None:
-        if any(isinstance(module, cls) and type(module).forward is cls.forward for cls in _FUSED):
+        is_fused = any(
+            isinstance(module, cls) and type(module).forward is cls.forward for cls in _FUSED
+        )
+        if is_fused and not _has_hooks_inside(module):
             found[module] = None
         else:
             for child in module.children():
@@ -53,6 +56,15 @@ def _outermost_fused(module: nn.Module) -> Iterator[nn.Module]:
 
     visit(module)
     yield from found
+
+
+def _has_hooks_inside(module: nn.Module) -> bool:
+    """Whether hooks would see it run twice; a layer with hooks inside is not fused anyway."""
+    return not isinstance(module, nn.MultiheadAttention) and any(
+        inner._forward_hooks or inner._forward_pre_hooks
+        for inner in module.modules()
+        if inner is not module
+    )
 
 
 def _run_twice(module: nn.Module, recorder: type[TorchFunctionMode]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from mha_lab.recording.caller import Caller
 from mha_lab.recording.calls import SCORES_OF, as_heads
 from mha_lab.recording.choice import Choice
+from mha_lab.recording.packed_groups import unpack_groups
 from mha_lab.recording.transforms import is_transformed, outside_transforms
 
 
@@ -60,6 +61,7 @@ def weigh(
     within_transform = any(isinstance(arg, Tensor) and is_transformed(arg) for arg in args)
     part = choice.of_all() if within_transform else choice
     if func in SCORES_OF:
+        args, kwargs = unpack_groups(caller, args, kwargs)
         scores = SCORES_OF[func](caller.num_heads, *args, **kwargs)
         is_causal = scores.is_causal
         size = tuple(scores.shape[2:])

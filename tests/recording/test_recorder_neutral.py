@@ -386,3 +386,27 @@ def test_forward_that_is_called_directly_and_functional_call():
         torch.func.functional_call(model, dict(model.named_parameters()), (x,))
     assert [one.name for one in maps] == ["attention", "attention#2", "plain"]
     assert [one.kind for one in maps] == ["self"] * 3
+
+
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_hooks_inside_an_encoder_fire_once(is_padded):
+    layer = nn.TransformerEncoderLayer(6, 2, 7, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    x = torch.randn(3, 5, 6)
+    padding = torch.arange(5) >= torch.tensor([[5], [3], [2]]) if is_padded else None
+    fired = []
+    handles = [
+        model.layers[0].linear1.register_forward_hook(lambda *_: fired.append("linear1")),
+        model.layers[1].register_forward_pre_hook(lambda *_: fired.append("layer")),
+        model.layers[1].self_attn.register_forward_hook(lambda *_: fired.append("attention")),
+    ]
+    with torch.no_grad():
+        expected = model(x, src_key_padding_mask=padding)
+        unwatched = list(fired)
+        fired.clear()
+        with record_attention(model) as maps:
+            output = model(x, src_key_padding_mask=padding)
+    assert fired == unwatched == ["linear1", "layer", "attention"]
+    assert [one.name for one in maps] == ["layers.0.self_attn", "layers.1.self_attn"]
+    assert torch.equal(output, expected)
+    assert len(handles) == 3
