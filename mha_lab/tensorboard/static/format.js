@@ -67,6 +67,11 @@ export function shortNames(names) {
   );
 }
 
+/** A name without the words that only say that a number follows, for narrow places. */
+export function withoutFiller(name) {
+  return name.replace(/\.(?:layers?|blocks?|h)(?=\.\d)/g, "");
+}
+
 /** What to call a head: its number in the model, which may differ from its place in the map. */
 export function headName(map, head) {
   if (head === "mean" || (map && map.heads === null && map.headCount === 1)) return "mean of heads";

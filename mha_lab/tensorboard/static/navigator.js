@@ -1,7 +1,7 @@
 /** All heads of all layers as a strip of coloured cells each, or ranked: the way to every map. */
 
 import { chooser, el, segmented } from "./dom.js";
-import { headName, score, visible, words } from "./format.js";
+import { headName, score, visible, withoutFiller, words } from "./format.js";
 import { LEVELS, css } from "./palette.js";
 
 export class Navigator {
@@ -132,7 +132,12 @@ export class Navigator {
         chosen ? "button.rank-row.chosen" : "button.rank-row",
         { type: "button", title: visible(tag), onclick: () => this.choose(tag, head, pane) },
         el("span.place", {}, `${i + 1}`),
-        el("span.name", {}, `${panes.length > 1 ? `${pane.key} ` : ""}${visible(pane.shortName(tag))} · ${name.replace("head ", "")}`),
+        el(
+          "span.name",
+          {},
+          el("span.layer", {}, `${panes.length > 1 ? `${pane.key} ` : ""}${withoutFiller(visible(pane.shortName(tag)))}`),
+          el("span.head", {}, `\u00a0· ${name.replace("head ", "")}`),
+        ),
         el("span.value", {}, score(value)),
         el("span.bar", {}, bar),
       );

@@ -3,7 +3,7 @@
 import { fetchMap } from "./api.js";
 import { el, sized } from "./dom.js";
 import { drawPicture } from "./heatmap.js";
-import { headName, score, visible } from "./format.js";
+import { headName, score, visible, withoutFiller } from "./format.js";
 import { picture } from "./map_data.js";
 
 const [SMALLEST, LARGEST] = [56, 104];
@@ -72,7 +72,7 @@ export class OverviewView {
     const layer = visible(this.pane.shortName(tag));
     const caption = place === null
       ? [el("span", {}, name.replace("head ", ""))]
-      : [el("span.place", {}, `${place}`), el("span.layer", {}, `${layer} · ${name.replace("head ", "")}`)];
+      : [el("span.place", {}, `${place}`), el("span.layer", {}, `${withoutFiller(layer)} · ${name.replace("head ", "")}`)];
     const node = el(
       "button.thumbnail",
       { type: "button", title: `${layer}, ${name}`, onclick: () => this.choose(tag, head) },
