@@ -137,9 +137,15 @@ def test_two_callbacks_may_record_one_batch(tmp_path, stage):
 
 def test_nothing_is_kept_alive(tmp_path):
     """Lightning ties a callback to its module; once both are dropped, both are gone."""
+
+    def maps_alive() -> int:  # another test's may be, in what is kept of a failure
+        return sum(type(one) is AttentionMap for one in gc.get_objects())
+
+    gc.collect()
+    before = maps_alive()
     logger = AttentionMapLogger()
     module = fit(tmp_path, logger)
-    assert not any(type(one) is AttentionMap for one in gc.get_objects())
+    assert maps_alive() <= before
     gone = [weakref.ref(module), weakref.ref(logger)]
     del module, logger
     gc.collect()
