@@ -6,7 +6,7 @@ import importlib
 import json
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,6 +17,11 @@ from mha_lab.tensorboard.event import FORMAT_VERSION, KINDS, PLUGIN_NAME, Tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+_EVENT_BYTES = 250 * 1024
+"""Of an event's values; below 256 KiB with what else an event has."""
+_VALUE_OVERHEAD = 8
+"""Bytes around a value within a summary."""
 
 
 class WritableMap(Protocol):
@@ -93,7 +98,9 @@ def write_attention(
 
 
 def add_summary(writer: Any, summary: Summary, step: int) -> None:
-    """Write a summary as one event; that costs much less than one call of the writer a value.
+    """Write a summary in few events; that costs much less than one call of the writer a value.
+
+    An event holds up to 256 KiB: TensorBoard reads it as a whole, whichever value is asked for.
 
     Args:
         writer: As of :func:`write_attention`.
@@ -104,7 +111,23 @@ def add_summary(writer: Any, summary: Summary, step: int) -> None:
         TypeError: ``writer`` cannot write summaries.
     """
     file_writer = _file_writer(writer)
-    file_writer.add_summary(_for_library_of(file_writer, summary), step)
+    for event in _events_of(summary):
+        file_writer.add_summary(_for_library_of(file_writer, event), step)
+
+
+def _events_of(summary: Summary) -> Iterator[Summary]:
+    """Cut a summary where it would outgrow an event; a value stays whole."""
+    event = Summary()
+    size = 0
+    for value in summary.value:
+        more = value.ByteSize() + _VALUE_OVERHEAD
+        if event.value and size + more > _EVENT_BYTES:
+            yield event
+            event, size = Summary(), 0
+        event.value.append(value)
+        size += more
+    if event.value:
+        yield event
 
 
 def _fill(value: Summary.Value, one: WritableMap, scores: Mapping[str, Any] | None) -> None:
