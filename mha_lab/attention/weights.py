@@ -3,8 +3,8 @@
 A fused kernel [1]_ computes the output and never shows its weights. They are computed here a second
 time, block by block, each block small enough to stay in a processor's cache. Where only their mean
 over the heads is wanted, a block is one head of a few samples, and the (N, H, L, S) tensor never
-exists. The backward pass makes the blocks again; where nobody uses the gradient of the weights,
-there is none. ``functional`` says what the numbers are.
+exists, unless all of it is smaller than a block. The backward pass makes the blocks again; where
+nobody uses the gradient of the weights, there is none. ``functional`` says what the numbers are.
 
 .. [1] Dao et al., "FlashAttention", 2022. https://arxiv.org/abs/2205.14135
 """
@@ -23,6 +23,9 @@ from mha_lab.attention.masks import open_blocked_rows
 
 _BLOCK_ELEMENTS = 2**20
 """How many weights a block has at most, if one head has fewer: 4 MiB in float32."""
+
+_ONE_BLOCK = 2**19
+"""Calls with so few weights are not cut: there is no memory to save, only time."""
 
 
 def weights_apart(
@@ -65,8 +68,12 @@ def weights_apart(
         bias = bias.to(exact)
         if blocked.device.type == "cpu" and not blocked.any():  # a GPU would have to be waited for
             blocked = None
+    exact_q, exact_k = q.to(exact), k.to(exact)
+    if q.shape[:3].numel() * k.shape[2] <= _ONE_BLOCK:
+        weights = _weights_of(exact_q, exact_k, bias, blocked)
+        return (weights.mean(1) if average else weights).to(q.dtype)
     function = _AveragedWeights if average else _Weights
-    apart: Tensor = function.apply(q.to(exact), k.to(exact), bias, blocked)  # type: ignore[no-untyped-call]
+    apart: Tensor = function.apply(exact_q, exact_k, bias, blocked)  # type: ignore[no-untyped-call]
     return apart.to(q.dtype)
 
 
@@ -163,7 +170,10 @@ def _weights_of(
     q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None, out: Tensor | None = None
 ) -> Tensor:
     """The weights of some queries (..., L, D) over keys (..., S, D)."""
-    scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
+    flat_q, flat_k = q.flatten(0, -3), k.flatten(0, -3)
+    scores = torch.baddbmm(  # one product, already scaled
+        q.new_zeros(1), flat_q, flat_k.transpose(1, 2), beta=0, alpha=1 / math.sqrt(q.shape[-1])
+    ).view(*q.shape[:-1], k.shape[-2])
     if bias is not None:
         scores += bias
     weights = torch.softmax(scores, -1, out=out)

@@ -16,12 +16,15 @@ BLOCKS = {
     "three heads": 3 * L * S,
     "two samples": 2 * H * L * S,
     "all": 2**20,
+    "no blocks": None,
 }
 
 
 @pytest.fixture(params=BLOCKS.values(), ids=BLOCKS.keys(), autouse=True)
 def _size_of_a_block(request, monkeypatch):
-    monkeypatch.setattr(weights, "_BLOCK_ELEMENTS", request.param)
+    if request.param is not None:
+        monkeypatch.setattr(weights, "_BLOCK_ELEMENTS", request.param)
+        monkeypatch.setattr(weights, "_ONE_BLOCK", 0)
 
 
 def masks() -> dict[str, tuple[Tensor | None, bool]]:
@@ -96,6 +99,7 @@ class Largest(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize("_size_of_a_block", [13, 2**20], indirect=True)
 def test_the_whole_tensor_never_exists_where_the_mean_is_asked_for(trains):
     module = MultiheadAttention(10, 5)
     x = torch.randn(3, 37, 10, requires_grad=trains)
@@ -108,6 +112,7 @@ def test_the_whole_tensor_never_exists_where_the_mean_is_asked_for(trains):
 
 
 @pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("_size_of_a_block", [13, 2**20], indirect=True)
 def test_unused_weights_have_no_backward_pass(average, monkeypatch):
     def fail(*_):
         raise RuntimeError("nobody asked for this gradient")
