@@ -2,8 +2,8 @@
 
     python tests/tensorboard/long_run.py
 
-makes it (6 layers, 8 heads, 200 validations) and prints how large it is and how fast TensorBoard
-answers for a map of it.
+makes it (6 layers, 8 heads, 200 validations) and prints how large it is, how fast TensorBoard
+answers for a map of it, and how fast headless Chromium opens the tab and draws 8 heads of 64 × 64.
 """
 
 import logging
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytorch_lightning as pl
 import torch
 from attention_app import App
+from browser_tab import ARGUMENTS, CHROMIUM, NAME, Tab, tensorboard
 from pytorch_lightning.loggers import TensorBoardLogger
 from torch import nn
 
@@ -69,6 +70,26 @@ def bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def seconds_to_draw(folder: Path) -> list[float]:
+    """From an empty page to all heads of a layer, for each layer; the first time is not counted."""
+    from playwright.sync_api import sync_playwright
+
+    seconds = []
+    with (
+        tensorboard(folder, "--samples_per_plugin", f"{NAME}=0") as address,
+        sync_playwright() as playwright,
+    ):
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        tab = Tab(chromium.new_page(viewport={"width": 1280, "height": 800}), address)
+        for layer in (0, *range(LAYERS)):
+            tab.page.goto("about:blank")
+            since = time.perf_counter()
+            tab.open(run="long", layer=f"attention/encoder.layers.{layer}.self_attn")
+            seconds.append(time.perf_counter() - since)
+        chromium.close()
+    return seconds[1:]
+
+
 def main() -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as name:
@@ -84,10 +105,12 @@ def main() -> None:
                 answer = app.get("/map", run="long", tag=tag, step=step, sample=0)
                 seconds.append(time.perf_counter() - since)
                 assert answer.status_code == 200, answer.text
+        page_seconds = seconds_to_draw(folder)
     print(
         f"{len(seconds)} maps asked for: median {1000 * statistics.median(seconds):.0f} ms, "
         f"longest {1000 * max(seconds):.0f} ms"
     )
+    print(f"page opened and drawn: median {1000 * statistics.median(page_seconds):.0f} ms")
 
 
 if __name__ == "__main__":
