@@ -10,11 +10,18 @@ from mha_lab.commands import report, sweep
 
 HERE = Path(__file__).parent
 RUNS = Path("outputs/which_attention")
-RATES = "optimizer.lr=3e-3,5e-3"
 VARIANTS = {
     "attention": ["attention=builtin,custom,masked_decoder"],
     "recurrent": ["model=recurrent"],
 }
+SAME_FOR_ALL = [
+    "optimizer.lr=3e-3,5e-3",
+    "task.max_length=6",
+    "trainer.max_steps=1000",
+    "sweep=grid",
+    "sweep.space.model.embed_dim=null",  # the grid's own; width is not the question
+    "sweep.seeds=5",
+]
 
 
 def main(settings: list[str]) -> None:
@@ -22,27 +29,10 @@ def main(settings: list[str]) -> None:
     for task in ("copy", "sort"):
         for name, choice in VARIANTS.items():
             folder = RUNS / f"{task}_{name}"
-            sweep.main(
-                [
-                    f"+experiment={task}",
-                    *choice,
-                    RATES,
-                    "sweep=grid",
-                    "sweep.space.model.embed_dim=null",  # the grid's own; width is not the question
-                    "sweep.seeds=5",
-                    f"sweep.name={folder.name}",
-                    f"sweep.folder={folder}",
-                    *settings,
-                ]
-            )
-    report.main(
-        [
-            str(RUNS),
-            "by=task,attention,optimizer.lr",
-            "name=Which attention?",
-            f"out={HERE / 'report'}",
-        ]
-    )
+            place = [f"sweep.name={folder.name}", f"sweep.folder={folder}"]
+            sweep.main([f"+experiment={task}", *choice, *SAME_FOR_ALL, *place, *settings])
+    grouped = "by=task,attention,optimizer.lr"
+    report.main([str(RUNS), grouped, "name=Which attention?", f"out={HERE / 'report'}"])
 
 
 if __name__ == "__main__":
