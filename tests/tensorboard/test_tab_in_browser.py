@@ -553,7 +553,8 @@ def test_live_runs_appear_grow_and_vanish(browser, tmp_path, loader):
     one = make_map("layer", kind="self", shape=(1, 2, 5, 5))
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     with tensorboard(runs, f"--load_fast={loader}") as address:
-        tab = Tab(page, address).open(alone=False)
+        # By itself: without any data TensorBoard shows a page of its own and no tab.
+        tab = Tab(page, address).open()
         assert "No attention maps yet" in tab.get(".welcome").text_content()
         write_run(runs / "new", {step: [one] for step in range(3)})
         tab.get(".tile canvas").first.wait_for(timeout=30000)
