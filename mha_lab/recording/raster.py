@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +34,7 @@ _GAP = 8
 _COLUMNS = 4
 _MAP_PIXELS = 240
 _LARGEST_CELL = 13  # just enough for a line of text
+_PIECES = re.compile(r"\d|\s+|[^\d\s]+")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Raster:
         image = Image.fromarray(self.pixels, mode="P")
         image.putpalette(_palette().tobytes())
         file = io.BytesIO()
-        image.save(file, format="PNG", compress_level=2)
+        image.save(file, format="PNG", compress_level=3)
         return file.getvalue()
 
     def rgb(self) -> UInt8[np.ndarray, "height width 3"]:
@@ -149,8 +151,16 @@ def _texts(labels: Sequence[str], cell: int, longest: int) -> list[tuple[int, ND
 def _text(text: str) -> NDArray[np.uint8]:
     """A line of text as palette indices."""
     text = text if len(text) <= 160 else text[:159] + "…"
+    # Titles change from step to step in their numbers only, so digits are drawn one by one: they
+    # are equally wide. The rest is drawn a word at a time, with its kerning.
+    return np.hstack([_piece(piece) for piece in _PIECES.findall(text)] or [_piece("")])
+
+
+@lru_cache(maxsize=4096)
+def _piece(text: str) -> NDArray[np.uint8]:
+    """A digit, a word or a gap as palette indices."""
     font = _font()
-    width = max(1, math.ceil(font.getlength(text)))
+    width = max(1, round(font.getlength(text)))
     image = Image.new("L", (width, _FONT_SIZE + 3), 255)
     ImageDraw.Draw(image).text((0, 0), text, fill=0, font=font)
     return (_COLOURS + np.asarray(image, dtype=np.uint16) * (_GREYS - 1) // 255).astype(np.uint8)
