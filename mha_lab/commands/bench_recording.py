@@ -1,11 +1,12 @@
 """Training with attention maps at every validation against training without them.
 
 Usage:
-  python -m mha_lab bench recording [rounds=5] [steps=300] [overrides]
+  python -m mha_lab bench recording [pairs=60] [overrides]
 
-Both are trained in turn in one process, everything else the same: the loggers, the progress bar,
-the checkpoints. The callback has its defaults. Overrides choose the run (default:
-+experiment=copy). The ratio of the seconds must be at most 1.02.
+One training, with its loggers, progress bar and checkpoints, whose validations take turns: the
+maps of every second one are recorded, drawn and written, with the callback's defaults. What is
+timed is the whole stretch from one validation's end to the next one's. Overrides choose the run
+(default: +experiment=copy). The ratio of the medians must be at most 1.02.
 """
 
 import statistics
@@ -20,50 +21,43 @@ from mha_lab.commands.arguments import split, whole_number
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-_SETTINGS = ("rounds", "steps")
+_WARMUP_PAIRS = 2
+"""Imports, fonts, files."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Time, print every round and the median ratio."""
-    settings, overrides = split(arguments, _SETTINGS)
-    rounds = whole_number("rounds", settings.get("rounds", "5"), low=1, high=1000)
-    steps = whole_number("steps", settings.get("steps", "300"), low=1, high=10**6)
+    """Time, print both medians and their ratio."""
+    settings, overrides = split(arguments, ("pairs",))
+    pairs = whole_number("pairs", settings.get("pairs", "60"), low=2, high=10_000)
 
     from rich.console import Console
     from rich.table import Table
 
     from mha_lab.config import compose
 
-    table = Table("round", "without, s", "with maps, s", "ratio")
-    ratios = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(rounds + 1):
-            seconds = {}
-            # The second of a pair profits from a warm machine, so they take turns.
-            for with_maps in (False, True) if number % 2 else (True, False):
-                run_dir = Path(folder) / f"{number}_{with_maps}"
-                cfg = compose(overrides or ["+experiment=copy"], run_dir=run_dir)
-                seconds[with_maps] = training_seconds(cfg, steps, with_maps=with_maps)
-            if number == 0:
-                continue  # a warm-up: imports, fonts, files
-            ratios.append(seconds[True] / seconds[False])
-            row = (f"{seconds[False]:.2f}", f"{seconds[True]:.2f}", f"{ratios[-1]:.3f}")
-            table.add_row(str(number), *row)
+        cfg = compose(overrides or ["+experiment=copy"], run_dir=Path(folder) / "run")
+        seconds = stretches(cfg, pairs + _WARMUP_PAIRS)[2 * _WARMUP_PAIRS :]
+    table = Table("validations", "median, ms", "lower quartile, ms", "upper quartile, ms")
+    medians = []
+    for name, mine in (("without maps", seconds[0::2]), ("with maps", seconds[1::2])):
+        low, median, high = statistics.quantiles(mine, n=4)
+        medians.append(median)
+        table.add_row(f"{len(mine)} {name}", *(f"{1e3 * each:.1f}" for each in (median, low, high)))
     Console().print(table)
-    print(f"median ratio {statistics.median(ratios):.3f}")
+    print(f"ratio of the medians {medians[1] / medians[0]:.3f}")
     return 0
 
 
-def training_seconds(cfg: "DictConfig", steps: int, *, with_maps: bool) -> float:
-    """Seconds that a run trains and validates, its attention maps drawn and written or not.
+def stretches(cfg: "DictConfig", pairs: int) -> list[float]:
+    """Seconds from one validation's end to the next one's, without maps and with them in turn.
 
     Args:
-        cfg: The run; it is not stopped early.
-        steps: How many steps it trains.
-        with_maps: Whether it has an ``AttentionMapLogger``.
+        cfg: The run; it is not stopped early, and validates as often as it says.
+        pairs: How many of both.
 
     Returns:
-        Seconds from the start of the training to its end.
+        2·pairs numbers; the first, third, ... are those without maps.
     """
     import pytorch_lightning as pl
 
@@ -71,22 +65,29 @@ def training_seconds(cfg: "DictConfig", steps: int, *, with_maps: bool) -> float
     from mha_lab.callbacks.attention_map_logger import AttentionMapLogger
     from mha_lab.run import build_callbacks, build_loggers, build_trainer
 
+    class ByTurns(AttentionMapLogger):
+        """Sees every second validation."""
+
+        def on_validation_batch_start(self, *args: Any) -> None:
+            if len(stopwatch.ends) % 2 == 0:
+                super().on_validation_batch_start(*args)
+
     class Stopwatch(pl.Callback):
-        seconds = 0.0
+        def __init__(self) -> None:
+            self.ends: list[float] = []
 
-        def on_fit_start(self, *_: Any) -> None:
-            self.seconds = -time.perf_counter()
-
-        def on_fit_end(self, *_: Any) -> None:
-            self.seconds += time.perf_counter()
+        def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+            if not trainer.sanity_checking:
+                self.ends.append(time.perf_counter())
 
     cfg = cfg.copy()
-    cfg.trainer.max_steps = steps
+    cfg.trainer.max_steps = (2 * pairs + 1) * cfg.trainer.val_check_interval
     cfg.callbacks.stop_when_solved = None
     parts = build_parts(cfg)
     others = [one for one in build_callbacks(cfg) if not isinstance(one, AttentionMapLogger)]
-    maps: list[pl.Callback] = [AttentionMapLogger()] if with_maps else []
     stopwatch = Stopwatch()
-    trainer = build_trainer(cfg, logger=build_loggers(cfg), callbacks=[*others, *maps, stopwatch])
+    trainer = build_trainer(
+        cfg, logger=build_loggers(cfg), callbacks=[*others, ByTurns(), stopwatch]
+    )
     trainer.fit(parts.module, datamodule=parts.data)
-    return stopwatch.seconds
+    return [end - start for start, end in zip(stopwatch.ends, stopwatch.ends[1:], strict=False)]

@@ -13,6 +13,7 @@ import numpy as np
 from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE, Summary
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 
+from mha_lab.tensorboard.checksum import use_compiled_checksum
 from mha_lab.tensorboard.event import FORMAT_VERSION, KINDS, PLUGIN_NAME, Tokens, pack_weights
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def add_summary(writer: Any, summary: Summary, step: int) -> None:
         TypeError: ``writer`` cannot write summaries.
     """
     file_writer = _file_writer(writer)
+    use_compiled_checksum()
     for event in _events_of(summary):
         file_writer.add_summary(_for_library_of(file_writer, event), step)
 
