@@ -68,6 +68,33 @@ def time_case(
     }  # fmt: skip
 
 
+def time_kernels(
+    mode: str, shape: Shape, *, seconds: float, device: "torch.device"
+) -> dict[str, Any]:
+    """Compare torch's module, without weights and padding, with its kernels alone.
+
+    Args:
+        mode: "train" (forward and backward) or "eval" (forward alone).
+        shape: N, L, E, H of a self-attention.
+        seconds: How long the two take turns.
+        device: Where.
+
+    Returns:
+        The case, the medians in milliseconds, and their ratio.
+    """
+    from torch import nn
+
+    from mha_lab.commands.attention_kernels import kernels_step
+
+    module = nn.MultiheadAttention(shape[2], shape[3], batch_first=True, device=device)
+    whole = _step(module, dict(WEIGHTS["off"]), shape, mode, device)
+    torch_ms, kernels_ms = _alternate(whole, kernels_step(shape, mode, device), seconds, device)
+    return {
+        "mode": mode, "shape": ", ".join(map(str, shape)),
+        "torch_ms": torch_ms, "kernels_ms": kernels_ms, "ratio": kernels_ms / torch_ms,
+    }  # fmt: skip
+
+
 def _step(
     module: "nn.Module", call: dict[str, Any], shape: Shape, mode: str, device: "torch.device"
 ) -> Callable[[], None]:

@@ -7,6 +7,8 @@ Usage:
 For each shape (batch, length, width, heads), weights off, averaged and per head, with and without
 a padding mask, forward in evaluation and forward + backward in training: the medians of both in
 milliseconds, their ratio (below 1: ours is faster), and the ratio of the additional peak memory.
+Last, what torch's matrix products and its fused kernel take alone, weights off: no module that
+calls them can take less.
 seconds= is the time for each of these cases; device= is a GPU where there is one.
 """
 
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.commands.arguments import no_more, split, whole_number
-from mha_lab.commands.attention_timing import MODES, WEIGHTS, Shape, time_case
+from mha_lab.commands.attention_timing import MODES, WEIGHTS, Shape, time_case, time_kernels
 from mha_lab.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _SETTINGS = ("seconds", "shapes", "device", "csv", "table")
 SHAPES: tuple[Shape, ...] = ((64, 20, 64, 4), (4, 100, 512, 8), (8, 256, 256, 8), (2, 1024, 256, 8))
 _COLUMNS = ("weights", "mode", "padding", "N, L, E, H", "torch, ms", "ours, ms", "time", "memory")
+_KERNEL_COLUMNS = ("mode", "N, L, E, H", "torch, ms", "its kernels, ms", "time")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,9 +55,15 @@ def main(arguments: Sequence[str]) -> int:
         time_case(*case, seconds=seconds, device=device)
         for case in track(cases, "timing", transient=True)
     ]
+    least = [
+        time_kernels(mode, shape, seconds=seconds, device=device)
+        for mode in MODES
+        for shape in track(shapes, f"timing kernels, {mode}", transient=True)
+    ]
     print(_machine(device))
     _show([list(map(_cell, row.values())) for row in rows], _COLUMNS, numeric=4, **settings)
     _show(_means(rows), ("weights", "mode", "geometric mean", "largest"), numeric=2, **settings)
+    _show([list(map(_cell, row.values())) for row in least], _KERNEL_COLUMNS, numeric=3, **settings)
     if "csv" in settings:
         from mha_lab.training.run_folder import write_rows
 

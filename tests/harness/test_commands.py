@@ -163,3 +163,20 @@ def test_bench_attention_times_a_case(weights: str, mode: str):
     row = time_case(weights, mode, True, (2, 3, 10, 5), seconds=0)
     assert row["ratio"] == pytest.approx(row["ours_ms"] / row["torch_ms"])
     assert row["ratio"] > 0
+
+
+@pytest.mark.parametrize(("mode", "products"), [("train", 6), ("eval", 2)])
+def test_bench_attention_times_each_kernel_once(mode: str, products: int):
+    import torch
+    from torch.profiler import profile
+
+    from mha_lab.commands.attention_kernels import kernels_step
+
+    step = kernels_step((2, 3, 10, 5), mode, torch.device("cpu"))
+    with profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        step()
+    counts = {event.key: event.count for event in seen.key_averages()}
+    assert counts["aten::mm"] == products
+    assert counts["aten::scaled_dot_product_attention"] == 1
+    backward = "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
+    assert counts.get(backward, 0) == (mode == "train")
