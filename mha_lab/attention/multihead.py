@@ -25,6 +25,7 @@ from mha_lab.attention.projection import (
     project_apart,
     project_packed,
 )
+from mha_lab.attention.together import attend_with_weights, is_faster_together
 from mha_lab.attention.weights import weights_apart
 
 # torch 2.6 does not tell an export from a compilation.
@@ -224,15 +225,17 @@ class MultiheadAttention(nn.Module):
             extra_keys=k.shape[2] - sizes.S,
         )
         dropout_p = self.dropout if self.training else 0.0
-        attended = _attend(q, k, v, mask, dropout_p, is_causal)
-        output = self.out_proj(join_heads(attended, self.batch_first))
+        if average_attn_weights is None:
+            average_attn_weights = self.average_attn_weights
+        average = bool(average_attn_weights)
         weights = None
-        if need_weights:
-            if average_attn_weights is None:
-                average_attn_weights = self.average_attn_weights
-            weights = weights_apart(
-                q, k, mask, is_causal=is_causal, average=bool(average_attn_weights)
-            )
+        if need_weights and dropout_p == 0 and is_faster_together(q, k, v, mask):
+            attended, weights = attend_with_weights(q, k, v, mask, is_causal, average)
+        else:
+            attended = _attend(q, k, v, mask, dropout_p, is_causal)
+            if need_weights:
+                weights = weights_apart(q, k, mask, is_causal=is_causal, average=average)
+        output = self.out_proj(join_heads(attended, self.batch_first))
         if query.ndim == 2:
             output = output.squeeze(0 if self.batch_first else 1)
             weights = None if weights is None else weights.squeeze(0)

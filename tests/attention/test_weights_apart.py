@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_lab import MultiheadAttention
-from mha_lab.attention import weights
+from mha_lab.attention import blocks, weights
 from mha_lab.attention.functional import attention_scores, attention_weights
 from mha_lab.attention.weights import weights_apart
 
@@ -23,8 +23,8 @@ BLOCKS = {
 @pytest.fixture(params=BLOCKS.values(), ids=BLOCKS.keys(), autouse=True)
 def _size_of_a_block(request, monkeypatch):
     if request.param is not None:
-        monkeypatch.setattr(weights, "_BLOCK_ELEMENTS", request.param)
-        monkeypatch.setattr(weights, "_ONE_BLOCK", 0)
+        monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", request.param)
+        monkeypatch.setattr(blocks, "ONE_BLOCK", 0)
 
 
 def masks() -> dict[str, tuple[Tensor | None, bool]]:

@@ -1,0 +1,143 @@
+"""Attention weights block by block, each block small enough to stay in a processor's cache.
+
+``functional`` says what the numbers are.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from mha_lab.attention.functional import Mask
+from mha_lab.attention.masks import open_blocked_rows
+
+BLOCK_ELEMENTS = 2**20
+"""How many weights a block has at most, if one head has fewer: 4 MiB in float32."""
+
+ONE_BLOCK = 2**19
+"""Calls with so few weights are not cut: there is no memory to save, only time."""
+
+
+class WeightFactors(NamedTuple):
+    """What the weights of a call are made from, in at least float32.
+
+    Attributes:
+        q: Projected queries (N, H, L, D).
+        k: Projected keys (N, H, S, D).
+        bias: What is added to the scores, four axes that broadcast to (N, H, L, S); or None.
+        blocked: The rows that see no key, bool (N or 1, H or 1, L or 1, 1), if there may be any;
+            the bias lets them see every key, so that no NaN arises.
+    """
+
+    q: Float[Tensor, "N H L D"]
+    k: Float[Tensor, "N H S D"]
+    bias: Tensor | None
+    blocked: Tensor | None
+
+    @property
+    def is_one_block(self) -> bool:
+        """Whether all weights together are small."""
+        return self.q.shape[:3].numel() * self.k.shape[2] <= ONE_BLOCK
+
+    def weights(self) -> Float[Tensor, "N H L S"]:
+        """All weights at once, with their gradient."""
+        return _weights_of(*self)
+
+    def block(self, n: slice, h: slice | int, out: Tensor | None = None) -> Tensor:
+        """The weights of some samples and some heads, or of one head, which then has no axis."""
+        parts = _part(self.bias, n, h), _part(self.blocked, n, h)
+        return _weights_of(self.q[n, h], self.k[n, h], *parts, out=out)
+
+
+def weight_factors(
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H S D"],
+    mask: Mask | None,
+    *,
+    is_causal: bool,
+) -> WeightFactors:
+    """Bring queries, keys and mask into the form that blocks are computed from.
+
+    Args:
+        q: Projected queries (N, H, L, D).
+        k: Projected keys (N, H, S, D).
+        mask: Inside mask, broadcastable to (N, H, L, S).
+        is_causal: Whether query i sees keys 0..i only; then there is no mask.
+    """
+    exact = torch.promote_types(q.dtype, torch.float32)  # half would overflow in the scores
+    bias = blocked = None
+    if is_causal:
+        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+    if mask is not None:
+        mask, blocked = open_blocked_rows(mask.reshape((1,) * (4 - mask.ndim) + mask.shape))
+        bias = torch.where(mask, 0.0, -torch.inf) if mask.dtype == torch.bool else mask
+        bias = bias.to(exact)
+        if blocked.device.type == "cpu" and not blocked.any():  # a GPU would have to be waited for
+            blocked = None
+    return WeightFactors(q.to(exact), k.to(exact), bias, blocked)
+
+
+def is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
+    """Whether nothing but the usual backward pass wants to look inside."""
+    return not (
+        type(q) is not Tensor
+        or torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        or torch._C._are_functorch_transforms_active()
+        or (mask is not None and mask.requires_grad)
+        or any(forward_ad.unpack_dual(x).tangent is not None for x in (q, k))  # type: ignore[no-untyped-call]
+    )
+
+
+def blocks(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, slice]]:
+    """Cut samples and heads into blocks: whole samples, or some heads of one sample."""
+    heads = min(H, max(1, BLOCK_ELEMENTS // max(1, L * S)))
+    for n in _samples(N, H * L * S):
+        for h in range(0, H, heads):
+            yield n, slice(h, h + heads)
+
+
+def blocks_of_a_head(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, int]]:
+    """Cut samples and heads into blocks of one head each."""
+    for n in _samples(N, L * S):
+        for h in range(H):
+            yield n, h
+
+
+def _samples(N: int, elements: int) -> Iterator[slice]:
+    """Cut the batch into slices of a block each, at least one sample of so many elements."""
+    step = max(1, BLOCK_ELEMENTS // max(1, elements))
+    for start in range(0, N, step):
+        yield slice(start, start + step)
+
+
+def _weights_of(
+    q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None, out: Tensor | None = None
+) -> Tensor:
+    """The weights of some queries (..., L, D) over keys (..., S, D)."""
+    flat_q, flat_k = q.flatten(0, -3), k.flatten(0, -3)
+    scores = torch.baddbmm(  # one product, already scaled
+        q.new_zeros(1), flat_q, flat_k.transpose(1, 2), beta=0, alpha=1 / math.sqrt(q.shape[-1])
+    ).view(*q.shape[:-1], k.shape[-2])
+    if bias is not None:
+        scores += bias
+    weights = torch.softmax(scores, -1, out=out)
+    if blocked is None:
+        return weights
+    if torch.is_grad_enabled() and out is None:
+        return weights.masked_fill(blocked, 0.0)
+    return weights.masked_fill_(blocked, 0.0)
+
+
+def _part(mask: Tensor | None, n: slice, h: slice | int) -> Tensor | None:
+    """What a mask, whose axes may be of size 1, says of some samples and heads."""
+    if mask is None:
+        return None
+    mask = mask if mask.shape[0] == 1 else mask[n]
+    if mask.shape[1] > 1:
+        return mask[:, h]
+    return mask.squeeze(1) if isinstance(h, int) else mask

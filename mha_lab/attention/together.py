@@ -1,0 +1,93 @@
+"""Output and weights from the same blocks, where weights are returned and no gradient is wanted.
+
+Then the fused kernel has no advantage: the weights are made anyway, and the output is one more
+matrix product of each block while it lies in the cache. Averaged weights still never exist for all
+heads at once. This holds on a CPU, where the fused kernel computes at the speed of matrix products.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.overrides import handle_torch_function, has_torch_function
+
+from mha_lab.attention.blocks import blocks, blocks_of_a_head, is_plain, weight_factors
+from mha_lab.attention.functional import Mask, attention_scores, attention_weights
+
+
+def is_faster_together(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> bool:
+    """Whether output and weights are best computed by ``attend_with_weights``."""
+    return (
+        q.device.type == "cpu"
+        and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
+        and not torch.is_autocast_enabled("cpu")
+        and is_plain(q, k, mask)
+    )
+
+
+def attend_with_weights(
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H S D"],
+    v: Float[Tensor, "N H S D"],
+    mask: Mask | None = None,
+    is_causal: bool = False,
+    average: bool = False,
+) -> tuple[Float[Tensor, "N H L D"], Float[Tensor, "N H L S"] | Float[Tensor, "N L S"]]:
+    """Attend, and return the weights; without gradient and without dropout.
+
+    Seen by ``torch.overrides`` modes, so that recorders find it.
+
+    Args:
+        q: Projected queries (N, H, L, D).
+        k: Projected keys (N, H, S, D).
+        v: Projected values (N, H, S, D).
+        mask: Inside mask, broadcastable to (N, H, L, S).
+        is_causal: Whether query i sees keys 0..i only; then there is no mask.
+        average: Whether to return the mean over the heads.
+
+    Returns:
+        The output (N, H, L, D), and the weights (N, H, L, S) or averaged (N, L, S), all in the
+        dtype of q.
+    """
+    tensors = (q, k, v)
+    if has_torch_function(tensors):
+        attended: tuple[Tensor, Tensor] = handle_torch_function(
+            attend_with_weights, tensors, *tensors, mask, is_causal, average
+        )
+        return attended
+    factors = weight_factors(q, k, mask, is_causal=is_causal)
+    exact_v = v.to(factors.q.dtype)
+    N, H, L, D = q.shape
+    S = k.shape[2]
+    if factors.is_one_block:
+        weights = factors.weights()
+        return (weights @ exact_v).to(q.dtype), (weights.mean(1) if average else weights).to(
+            q.dtype
+        )
+    output = exact_v.new_empty(N, L, H, D).transpose(1, 2)  # the heads of a query side by side
+    if average:
+        weights = exact_v.new_zeros(N, L, S)
+        for n, head in blocks_of_a_head(N, H, L, S):
+            block = factors.block(n, head)
+            weights[n].add_(block, alpha=1 / H)
+            output[n, head] = block @ exact_v[n, head]
+    else:
+        weights = exact_v.new_empty(N, H, L, S)
+        for n, heads in blocks(N, H, L, S):
+            block = factors.block(n, heads, out=weights[n, heads])
+            output[n, heads] = block @ exact_v[n, heads]
+    return output.to(q.dtype), weights.to(q.dtype)
+
+
+def _weights(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Mask | None = None,
+    is_causal: bool = False,
+    average: bool = False,
+) -> Tensor:
+    """The weights (N, H, L, S) of a call, for recorders."""
+    return attention_weights(attention_scores(q, k, mask, is_causal))
+
+
+attend_with_weights.attention_weights = _weights  # type: ignore[attr-defined]

@@ -1,0 +1,130 @@
+"""Output and weights from the same blocks against the reference, and against the fused kernel."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_weights_apart import BLOCKS, D, H, L, Largest, N, S, masks
+from torch import Tensor
+
+from mha_lab import MultiheadAttention, record_attention
+from mha_lab.attention import blocks, functional
+from mha_lab.attention.together import attend_with_weights, is_faster_together
+
+
+@pytest.fixture(params=BLOCKS.values(), ids=BLOCKS.keys(), autouse=True)
+def _size_of_a_block(request, monkeypatch):
+    if request.param is not None:
+        monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", request.param)
+        monkeypatch.setattr(blocks, "ONE_BLOCK", 0)
+
+
+def heads(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+    drawn = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(N, H, n, D, generator=drawn, dtype=dtype) for n in (L, S, S))
+    return q, k, v
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("kind", masks())
+def test_values(kind, average):
+    mask, is_causal = masks()[kind]
+    q, k, v = heads()
+    output, weights = attend_with_weights(q, k, v, mask, is_causal, average)
+    expected, whole = functional.attention(q, k, v, mask, is_causal=is_causal)
+    torch.testing.assert_close(output, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(weights, whole.mean(1) if average else whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_comes_from_single_precision(dtype):
+    q, k, v = (100 * x for x in heads(dtype))  # scores beyond what float16 holds
+    output, weights = attend_with_weights(q, k, v)
+    expected, whole = functional.attention(q.float(), k.float(), v.float())
+    assert output.dtype == weights.dtype == dtype
+    torch.testing.assert_close(output, expected.to(dtype))
+    torch.testing.assert_close(weights, whole.to(dtype))
+
+
+@pytest.mark.parametrize("sizes", [(0, L, S), (N, 0, S), (N, L, 0)])
+@pytest.mark.parametrize("average", [True, False])
+def test_empty(sizes, average):
+    n, length, source = sizes
+    q, k, v = (torch.ones(n, H, x, D) for x in (length, source, source))
+    output, weights = attend_with_weights(q, k, v, None, False, average)
+    assert output.shape == (n, H, length, D)
+    assert not output.any()
+    assert weights.shape == ((n, length, source) if average else (n, H, length, source))
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_the_module_answers_alike_with_and_without_gradient(average, is_causal):
+    module = MultiheadAttention(10, 5).eval()
+    x = torch.randn(3, 7, 10)
+    padding = None if is_causal else torch.arange(7) >= torch.tensor([7, 4, 0])[:, None]
+    call = {"average_attn_weights": average, "is_causal": is_causal, "key_padding_mask": padding}
+    apart = module(x, x, x, **call)
+    with torch.no_grad():
+        together = module(x, x, x, **call)
+        alone, _ = module(x, x, x, need_weights=False, **call)
+    torch.testing.assert_close(together, apart, rtol=0, atol=1e-6)
+    torch.testing.assert_close(together[0], alone, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("_size_of_a_block", [13, 2**20], indirect=True)
+def test_averaged_weights_never_exist_for_all_heads(monkeypatch):
+    module = MultiheadAttention(10, 5).eval()
+    x = torch.randn(3, 37, 10)
+    with torch.no_grad(), Largest() as largest:
+        _, mean = module(x, x, x, average_attn_weights=True)
+    assert mean.shape == (3, 37, 37)
+    assert 3 * 37 * 37 <= largest.elements < 3 * 5 * 37 * 37
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_a_recorder_sees_it(average):
+    module = MultiheadAttention(10, 5, average_attn_weights=average).eval()
+    x = torch.randn(3, 7, 10)
+    with torch.no_grad(), record_attention(module) as maps:
+        _, weights = module(x, x, x, is_causal=True)
+    [one] = maps
+    assert one.kind == "masked"
+    assert one.weights.shape == (3, 5, 7, 7)
+    seen = one.weights.mean(1) if average else one.weights
+    torch.testing.assert_close(seen, weights, rtol=0, atol=1e-6)
+
+
+def test_only_where_no_gradient_is_wanted(monkeypatch):
+    calls = []
+    fused = F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda *args: calls.append(1) or fused(*args)
+    )
+    module = MultiheadAttention(10, 5, dropout=0.5)
+    x = torch.randn(3, 7, 10)
+    module(x, x, x)
+    with torch.no_grad():
+        module(x, x, x)  # drops weights
+        assert len(calls) == 2
+        module.eval()(x, x, x)
+        assert len(calls) == 2
+        module(x, x, x, need_weights=False)
+        assert len(calls) == 3
+        with torch.autocast("cpu"):
+            module(x, x, x)
+        assert len(calls) == 4
+        copy.deepcopy(module).to("meta")(*[x.to("meta")] * 3)
+        assert len(calls) == 5
+
+
+def test_what_transforms_look_into_is_left_to_the_fused_kernel():
+    q, k, v = heads()
+    assert is_faster_together(q, k, v, None)
+    assert not is_faster_together(q, k, v.requires_grad_(), None)
+    with torch.no_grad():
+        assert is_faster_together(q, k, v, None)
+    seen = []
+    torch.func.vmap(lambda q: seen.append(is_faster_together(q, k, v, None)) or q)(q)
+    assert seen == [False]
