@@ -44,13 +44,14 @@ class WeightFactors(NamedTuple):
         return self.q.shape[:3].numel() * self.k.shape[2] <= ONE_BLOCK
 
     def weights(self) -> Float[Tensor, "N H L S"]:
-        """All weights at once, with their gradient."""
+        """All weights at once; where gradients are enabled, with theirs."""
         return _weights_of(*self)
 
-    def block(self, n: slice, h: slice | int, out: Tensor | None = None) -> Tensor:
-        """The weights of some samples and some heads, or of one head, which then has no axis."""
-        parts = _part(self.bias, n, h), _part(self.blocked, n, h)
-        return _weights_of(self.q[n, h], self.k[n, h], *parts, out=out)
+    def block(self, n: slice, h: int) -> Float[Tensor, "n L S"]:
+        """The weights of some samples and one head."""
+        return _weights_of(
+            self.q[n, h], self.k[n, h], _part(self.bias, n, h), _part(self.blocked, n, h)
+        )
 
 
 def weight_factors(
@@ -115,9 +116,7 @@ def _samples(N: int, elements: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _weights_of(
-    q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None, out: Tensor | None = None
-) -> Tensor:
+def _weights_of(q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None) -> Tensor:
     """The weights of some queries (..., L, D) over keys (..., S, D)."""
     flat_q, flat_k = q.flatten(0, -3), k.flatten(0, -3)
     scores = torch.baddbmm(  # one product, already scaled
@@ -125,19 +124,16 @@ def _weights_of(
     ).view(*q.shape[:-1], k.shape[-2])
     if bias is not None:
         scores += bias
-    weights = torch.softmax(scores, -1, out=out)
-    if blocked is None:
-        return weights
-    if torch.is_grad_enabled() and out is None:
-        return weights.masked_fill(blocked, 0.0)
-    return weights.masked_fill_(blocked, 0.0)
+    if torch.is_grad_enabled():
+        weights = scores.softmax(-1)
+        return weights if blocked is None else weights.masked_fill(blocked, 0.0)
+    # In place: fresh memory takes longer than the softmax, which reads a row before it writes it.
+    weights = torch.softmax(scores, -1, out=scores if scores.device.type == "cpu" else None)
+    return weights if blocked is None else weights.masked_fill_(blocked, 0.0)
 
 
-def _part(mask: Tensor | None, n: slice, h: slice | int) -> Tensor | None:
-    """What a mask, whose axes may be of size 1, says of some samples and heads."""
+def _part(mask: Tensor | None, n: slice, h: int) -> Tensor | None:
+    """What a mask, whose axes may be of size 1, says of some samples and one head."""
     if mask is None:
         return None
-    mask = mask if mask.shape[0] == 1 else mask[n]
-    if mask.shape[1] > 1:
-        return mask[:, h]
-    return mask.squeeze(1) if isinstance(h, int) else mask
+    return (mask if mask.shape[0] == 1 else mask[n])[:, h if mask.shape[1] > 1 else 0]

@@ -1,8 +1,9 @@
-"""Output and weights from the same blocks, where weights are returned and no gradient is wanted.
+"""Output and weights in one pass, where weights are returned and no gradient is wanted.
 
 Then the fused kernel has no advantage: the weights are made anyway, and the output is one more
-matrix product of each block while it lies in the cache. Averaged weights still never exist for all
-heads at once. This holds on a CPU, where the fused kernel computes at the speed of matrix products.
+matrix product. Where their mean is wanted, it is made of blocks of one head while each lies in the
+cache, and the weights of all heads never exist. This holds on a CPU, where the fused kernel
+computes at the speed of matrix products.
 """
 
 import torch
@@ -10,7 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from mha_lab.attention.blocks import blocks, blocks_of_a_head, is_plain, weight_factors
+from mha_lab.attention.blocks import (
+    WeightFactors,
+    blocks_of_a_head,
+    is_plain,
+    weight_factors,
+)
 from mha_lab.attention.functional import Mask, attention_scores, attention_weights
 
 
@@ -54,28 +60,29 @@ def attend_with_weights(
             attend_with_weights, tensors, *tensors, mask, is_causal, average
         )
         return attended
-    factors = weight_factors(q, k, mask, is_causal=is_causal)
-    exact_v = v.to(factors.q.dtype)
-    N, H, L, D = q.shape
-    S = k.shape[2]
-    if factors.is_one_block:
-        weights = factors.weights()
-        return (weights @ exact_v).to(q.dtype), (weights.mean(1) if average else weights).to(
-            q.dtype
-        )
-    output = exact_v.new_empty(N, L, H, D).transpose(1, 2)  # the heads of a query side by side
-    if average:
-        weights = exact_v.new_zeros(N, L, S)
-        for n, head in blocks_of_a_head(N, H, L, S):
-            block = factors.block(n, head)
-            weights[n].add_(block, alpha=1 / H)
-            output[n, head] = block @ exact_v[n, head]
-    else:
-        weights = exact_v.new_empty(N, H, L, S)
-        for n, heads in blocks(N, H, L, S):
-            block = factors.block(n, heads, out=weights[n, heads])
-            output[n, heads] = block @ exact_v[n, heads]
+    with torch.no_grad():
+        factors = weight_factors(q, k, mask, is_causal=is_causal)
+        exact_v = v.to(factors.q.dtype)
+        if average and not factors.is_one_block:
+            output, weights = _a_head_at_a_time(factors, exact_v)
+        else:
+            weights = factors.weights()
+            output = weights @ exact_v
+            weights = weights.mean(1) if average else weights
     return output.to(q.dtype), weights.to(q.dtype)
+
+
+def _a_head_at_a_time(factors: WeightFactors, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output (N, H, L, D) and the averaged weights (N, L, S)."""
+    N, H, L, D = factors.q.shape
+    S = v.shape[2]
+    output = v.new_empty(N, L, H, D).transpose(1, 2)  # the heads of a query side by side
+    mean = v.new_zeros(N, L, S)
+    for n, head in blocks_of_a_head(N, H, L, S):
+        block = factors.block(n, head)
+        mean[n].add_(block, alpha=1 / H)
+        output[n, head] = block @ v[n, head]
+    return output, mean
 
 
 def _weights(

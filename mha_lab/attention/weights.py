@@ -1,9 +1,9 @@
 """Attention weights computed apart from the output, without the memory they usually cost.
 
 A fused kernel [1]_ computes the output and never shows its weights. They are computed here a second
-time, block by block. Where only their mean over the heads is wanted, a block is one head of a few
-samples, and the (N, H, L, S) tensor never exists, unless all of it is smaller than a block. The
-backward pass makes the blocks again; where nobody uses the gradient of the weights, there is none.
+time. Where only their mean over the heads is wanted, that is done block by block, a block being one
+head of a few samples, and the (N, H, L, S) tensor never exists, unless it is small. The backward
+pass makes the blocks again; where nobody uses the gradient of the weights, there is none.
 
 .. [1] Dao et al., "FlashAttention", 2022. https://arxiv.org/abs/2205.14135
 """
@@ -57,9 +57,6 @@ def weights_apart(
         weights = attention_weights(attention_scores(q, k, mask, is_causal))
         return (weights.mean(1) if average else weights).to(q.dtype)
     factors = weight_factors(q, k, mask, is_causal=is_causal)
-    if factors.is_one_block:
-        weights = factors.weights()
-        return (weights.mean(1) if average else weights).to(q.dtype)
     function = _AveragedWeights if average else _Weights
     apart: Tensor = function.apply(*factors)  # type: ignore[no-untyped-call]
     return apart.to(q.dtype)
@@ -72,10 +69,7 @@ class _Weights(Function):
     def forward(
         ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
     ) -> Tensor:
-        factors = WeightFactors(q, k, bias, blocked)
-        weights = q.new_empty(*q.shape[:3], k.shape[2])
-        for n, h in blocks(*weights.shape):
-            factors.block(n, h, out=weights[n, h])
+        weights = WeightFactors(q, k, bias, blocked).weights()
         ctx.save_for_backward(q, k, bias, blocked, weights)
         return weights
 
@@ -100,6 +94,8 @@ class _AveragedWeights(Function):
     ) -> Tensor:
         ctx.save_for_backward(q, k, bias, blocked)
         factors = WeightFactors(q, k, bias, blocked)
+        if factors.is_one_block:
+            return factors.weights().mean(1)
         N, H, L, _ = q.shape
         mean = q.new_zeros(N, L, k.shape[2])
         for n, h in blocks_of_a_head(N, H, L, k.shape[2]):
