@@ -3,12 +3,13 @@
 python experiments/which_attention/run.py [sweep settings, such as sweep.n_jobs=2]
 """
 
+import os
 import sys
 from pathlib import Path
 
 from mha_lab.commands import report, sweep
 
-HERE = Path(__file__).parent
+REPORT = Path(os.path.relpath(Path(__file__).parent / "report"))  # told in the report itself
 RUNS = Path("outputs/which_attention")
 VARIANTS = {
     "attention": ["attention=builtin,custom,masked_decoder"],
@@ -32,7 +33,7 @@ def main(settings: list[str]) -> None:
             place = [f"sweep.name={folder.name}", f"sweep.folder={folder}"]
             sweep.main([f"+experiment={task}", *choice, *SAME_FOR_ALL, *place, *settings])
     grouped = "by=task,attention,optimizer.lr"
-    report.main([str(RUNS), grouped, "name=Which attention?", f"out={HERE / 'report'}"])
+    report.main([str(RUNS), grouped, "name=Which attention?", f"out={REPORT}"])
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ Usage:
 
 Each repeat makes the same search over learning rate, width and heads (configs/sweep/optuna.yaml)
 twice, with and without pruning, from a sampler's seed of its own. Overrides choose the run
-(default: +experiment=sort trainer.max_steps=600, without maps and text samples). The full one
-takes about an hour on two cores.
+(default: +experiment=sort without maps and text samples). It takes about an hour.
 """
 
 import contextlib
@@ -20,9 +19,8 @@ from pathlib import Path
 from mha_lab.commands.arguments import split, whole_number
 
 _SETTINGS = ("repeats", "trials", "pruner")
-_SHORT_RUNS = [
+_PLAIN_RUNS = [
     "+experiment=sort",
-    "trainer.max_steps=600",
     "callbacks.attention_maps=null",
     "callbacks.text_samples=null",
 ]
@@ -49,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
     table = Table("repeat", "steps", f"steps, {pruner}", "saved", "best, test", f"best, {pruner}")
     for repeat in range(repeats):
-        words = [*(overrides or _SHORT_RUNS), f"sweep.n_trials={trials}"]
+        words = [*(overrides or _PLAIN_RUNS), f"sweep.n_trials={trials}"]
         whole, pruned = (
             search([*words, f"sweep.pruner={each}", f"sweep.sampler_seed={repeat}"])
             for each in ("none", pruner)

@@ -109,7 +109,7 @@ def learning_curves(groups: Sequence[Group], key: str, name: str) -> Picture | N
             axes.set_ylim(-0.03, 1.03)
         elif is_log:
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_major_formatter(_short)
             axes.yaxis.set_minor_formatter("")
         whole, held = curve.steps <= curve.first_end, curve.steps >= curve.first_end
         axes.plot(curve.steps[whole], curve.mean[whole], color=colour, lw=1.8)
@@ -156,3 +156,8 @@ def _band(
 ) -> None:
     bottom, top = np.clip(mean - sd, low, high), np.clip(mean + sd, low, high)
     axes.fill_between(x, bottom, top, color=colour, alpha=0.16, lw=0)
+
+
+def _short(number: float, _: int) -> str:
+    """A power of ten in few letters: 0.01, 1e-4."""
+    return f"{number:g}" if number >= 1e-3 else f"{number:.0e}".replace("e-0", "e-")
