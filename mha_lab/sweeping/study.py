@@ -1,5 +1,6 @@
 """Opening the study of a plan: the same command joins it, another sweep is refused."""
 
+import math
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -18,6 +19,8 @@ from mha_lab.training.run_folder import write_atomically
 
 RECORD = "sweep.yaml"
 _QUESTION = "question"
+_DRAWN_BY_CHANCE = 10
+"""Trials before TPE begins to learn from them, in all brackets together."""
 
 
 def open_study(plan: Plan, base: DictConfig, storage: BaseStorage) -> optuna.Study:
@@ -88,10 +91,33 @@ def ask(plan: Plan, base: DictConfig) -> dict[str, Any]:
     return {**plan.question, "config": OmegaConf.to_container(base)}
 
 
-def sampler(settings: Settings, slot: int) -> BaseSampler:
-    """The sampler of a slot: what it draws follows from slot, seed and the finished trials."""
+class Hyperband(HyperbandPruner):
+    """Optuna's, which shares the trials out among brackets that know nothing of each other.
+
+    Args:
+        shortest: training steps before a trial may be pruned.
+        longest: of a trial that never is.
+    """
+
+    def __init__(self, shortest: int, longest: int) -> None:
+        factor = 3
+        super().__init__(min_resource=shortest, max_resource=longest, reduction_factor=factor)
+        self.brackets = int(math.log(longest / shortest, factor)) + 1
+
+
+def sampler(settings: Settings, slot: int, brackets: int = 1) -> BaseSampler:
+    """The sampler of a slot: what it draws follows from slot, seed and the finished trials.
+
+    Args:
+        settings: the sweep's.
+        slot: the trial's place.
+        brackets: those of the pruner. TPE learns from trials of the same bracket only, so it
+            begins to learn that much earlier in each.
+    """
     seed = crc32(f"{settings.sampler_seed}/{slot}".encode())
-    return TPESampler(seed=seed) if settings.sampler == "tpe" else RandomSampler(seed=seed)
+    if settings.sampler != "tpe":
+        return RandomSampler(seed=seed)
+    return TPESampler(seed=seed, n_startup_trials=math.ceil(_DRAWN_BY_CHANCE / brackets))
 
 
 def pruner(settings: Settings, trainer: DictConfig) -> BasePruner:
@@ -99,7 +125,7 @@ def pruner(settings: Settings, trainer: DictConfig) -> BasePruner:
     match settings.pruner:
         case "hyperband":
             shortest = min(trainer.val_check_interval, trainer.max_steps)
-            return HyperbandPruner(min_resource=shortest, max_resource=trainer.max_steps)
+            return Hyperband(shortest, trainer.max_steps)
         case "median":
             return MedianPruner()
     return NopPruner()

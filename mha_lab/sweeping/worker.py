@@ -60,7 +60,9 @@ def work(plan: Plan, space: Space, slots: Slots, *, train: Train | None = None) 
 
 def _attempt(plan: Plan, space: Space, slots: Slots, claimed: FrozenTrial, train: Train) -> None:
     _remove_lost_runs(plan, slots, claimed.user_attrs[SLOT])
-    slots.study.sampler = sampler(plan.settings, claimed.user_attrs[SLOT])
+    slot = claimed.user_attrs[SLOT]
+    brackets = getattr(slots.study.pruner, "brackets", 1)
+    slots.study.sampler = sampler(plan.settings, slot, brackets)
     try:
         trial = optuna.Trial(slots.study, claimed._trial_id)
         outcome = run_trial(plan, space, trial, train)

@@ -9,7 +9,7 @@ import stand_in
 from mha_lab.errors import UserError
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.storage import JOURNAL, open_storage
-from mha_lab.sweeping.study import open_folder, open_study
+from mha_lab.sweeping.study import Hyperband, open_folder, open_study, sampler
 
 
 def start(plan: Plan) -> optuna.Study:
@@ -100,3 +100,41 @@ def test_a_damaged_journal_is_named(tmp_path: Path):
     (tmp_path / "a" / JOURNAL).write_text("not a journal\n" * 3)
     with pytest.raises(UserError, match="cannot read the journal"):
         start(plan)
+
+
+@pytest.mark.parametrize(("shortest", "longest"), [(100, 1000), (100, 900), (7, 7), (25, 1500)])
+def test_brackets_are_counted_as_optuna_counts_them(shortest: int, longest: int):
+    pruner = Hyperband(shortest, longest)
+    study = optuna.create_study(pruner=pruner)
+    trial = study.ask()
+    trial.report(0.5, shortest)
+    trial.should_prune()  # now Optuna has made its brackets
+    assert len(pruner._pruners) == pruner.brackets
+
+
+def test_tpe_learns_after_ten_trials_whatever_the_brackets(tmp_path: Path):
+    """Optuna would draw ten by chance in each of three brackets: the whole of a short study."""
+    settings = stand_in.plan(tmp_path, "task=sort").settings
+
+    def by_chance(brackets: int) -> int:
+        """How many trials of a bracket are drawn before what others found has any influence."""
+        for finished in range(20):
+            draws = set()
+            for good in (0.0, 1.0):  # two histories with the same places, but another best one
+                study = optuna.create_study(direction="maximize")
+                space = {"x": optuna.distributions.FloatDistribution(0, 1)}
+                for i in range(finished):
+                    x = i / 20
+                    value = -abs(x - good)
+                    trial = optuna.trial.create_trial(
+                        params={"x": x}, distributions=space, value=value
+                    )
+                    study.add_trial(trial)
+                study.sampler = sampler(settings, 3, brackets)
+                draws.add(study.ask().suggest_float("x", 0, 1))
+            if len(draws) > 1:
+                return finished
+        return 20
+
+    assert by_chance(1) == 10
+    assert by_chance(3) == 4
