@@ -47,9 +47,9 @@ class WeightFactors(NamedTuple):
         """All weights at once; where gradients are enabled, with theirs."""
         return _weights_of(*self)
 
-    def block(self, n: slice, h: int) -> Float[Tensor, "n L S"]:
-        """The weights of some samples and one head."""
-        return _weights_of(
+    def part(self, n: slice, h: slice | int) -> "WeightFactors":
+        """Those of some samples and some heads, or of one head, which then has no axis."""
+        return WeightFactors(
             self.q[n, h], self.k[n, h], _part(self.bias, n, h), _part(self.blocked, n, h)
         )
 
@@ -90,8 +90,12 @@ def is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
         or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
         or torch._C._are_functorch_transforms_active()
         or (mask is not None and mask.requires_grad)
-        or any(forward_ad.unpack_dual(x).tangent is not None for x in (q, k))  # type: ignore[no-untyped-call]
+        or any(_has_tangent(x) for x in (q, k, mask) if x is not None)
     )
+
+
+def _has_tangent(x: Tensor) -> bool:
+    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def blocks(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, slice]]:
@@ -118,22 +122,27 @@ def _samples(N: int, elements: int) -> Iterator[slice]:
 
 def _weights_of(q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None) -> Tensor:
     """The weights of some queries (..., L, D) over keys (..., S, D)."""
-    flat_q, flat_k = q.flatten(0, -3), k.flatten(0, -3)
-    scores = torch.baddbmm(  # one product, already scaled
-        q.new_zeros(1), flat_q, flat_k.transpose(1, 2), beta=0, alpha=1 / math.sqrt(q.shape[-1])
-    ).view(*q.shape[:-1], k.shape[-2])
-    if bias is not None:
-        scores += bias
+    shape = *q.shape[:-1], k.shape[-2]
+    factors = q.new_zeros(1), q.flatten(0, -3), k.flatten(0, -3).transpose(1, 2)
+    scale = 1 / math.sqrt(q.shape[-1])
     if torch.is_grad_enabled():
-        weights = scores.softmax(-1)
+        scores = torch.baddbmm(*factors, beta=0, alpha=scale).view(shape)
+        weights = (scores if bias is None else scores + bias).softmax(-1)
         return weights if blocked is None else weights.masked_fill(blocked, 0.0)
     # In place: fresh memory takes longer than the softmax, which reads a row before it writes it.
-    weights = torch.softmax(scores, -1, out=scores if scores.device.type == "cpu" else None)
+    weights = q.new_empty(shape)
+    torch.baddbmm(*factors, beta=0, alpha=scale, out=weights.flatten(0, -3))
+    if bias is not None:
+        weights += bias
+    weights = torch.softmax(weights, -1, out=weights if weights.device.type == "cpu" else None)
     return weights if blocked is None else weights.masked_fill_(blocked, 0.0)
 
 
-def _part(mask: Tensor | None, n: slice, h: int) -> Tensor | None:
-    """What a mask, whose axes may be of size 1, says of some samples and one head."""
+def _part(mask: Tensor | None, n: slice, h: slice | int) -> Tensor | None:
+    """What a mask, whose axes may be of size 1, says of some samples and heads."""
     if mask is None:
         return None
-    return (mask if mask.shape[0] == 1 else mask[n])[:, h if mask.shape[1] > 1 else 0]
+    mask = mask if mask.shape[0] == 1 else mask[n]
+    if mask.shape[1] > 1:
+        return mask[:, h]
+    return mask.squeeze(1) if isinstance(h, int) else mask

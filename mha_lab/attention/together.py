@@ -17,7 +17,7 @@ from mha_lab.attention.blocks import (
     is_plain,
     weight_factors,
 )
-from mha_lab.attention.functional import Mask, attention_scores, attention_weights
+from mha_lab.attention.functional import Mask
 
 
 def is_faster_together(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> bool:
@@ -40,7 +40,7 @@ def attend_with_weights(
 ) -> tuple[Float[Tensor, "N H L D"], Float[Tensor, "N H L S"] | Float[Tensor, "N L S"]]:
     """Attend, and return the weights; without gradient and without dropout.
 
-    Seen by ``torch.overrides`` modes, so that recorders find it.
+    Seen by ``torch.overrides`` modes as one function, so that recorders find it.
 
     Args:
         q: Projected queries (N, H, L, D).
@@ -79,22 +79,7 @@ def _a_head_at_a_time(factors: WeightFactors, v: Tensor) -> tuple[Tensor, Tensor
     output = v.new_empty(N, L, H, D).transpose(1, 2)  # the heads of a query side by side
     mean = v.new_zeros(N, L, S)
     for n, head in blocks_of_a_head(N, H, L, S):
-        block = factors.block(n, head)
+        block = factors.part(n, head).weights()
         mean[n].add_(block, alpha=1 / H)
         output[n, head] = block @ v[n, head]
     return output, mean
-
-
-def _weights(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Mask | None = None,
-    is_causal: bool = False,
-    average: bool = False,
-) -> Tensor:
-    """The weights (N, H, L, S) of a call, for recorders."""
-    return attention_weights(attention_scores(q, k, mask, is_causal))
-
-
-attend_with_weights.attention_weights = _weights  # type: ignore[attr-defined]

@@ -58,7 +58,8 @@ def weights_apart(
         return (weights.mean(1) if average else weights).to(q.dtype)
     factors = weight_factors(q, k, mask, is_causal=is_causal)
     function = _AveragedWeights if average else _Weights
-    apart: Tensor = function.apply(*factors)  # type: ignore[no-untyped-call]
+    with torch._C.DisableTorchFunction():  # a recorder has seen the call that these belong to
+        apart: Tensor = function.apply(*factors)  # type: ignore[no-untyped-call]
     return apart.to(q.dtype)
 
 
@@ -75,12 +76,15 @@ class _Weights(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, bias, blocked, weights = ctx.saved_tensors
+        *tensors, weights = ctx.saved_tensors
+        factors = WeightFactors(*tensors)
         if torch.is_grad_enabled():  # a gradient of this gradient is wanted
-            return _backward_at_once(WeightFactors(q, k, bias, blocked), grad, average=False)
-        grad_q, grad_k = torch.empty_like(q), torch.empty_like(k)
+            return _backward_at_once(factors, grad, average=False)
+        if factors.is_one_block or _is_batched(grad):
+            return *_gradients(factors, weights, grad), None, None
+        grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
         for n, h in blocks(*weights.shape):
-            of_block = _gradients(q[n, h], k[n, h], weights[n, h], grad[n, h])
+            of_block = _gradients(factors.part(n, h), weights[n, h], grad[n, h])
             grad_q[n, h], grad_k[n, h] = of_block
         return grad_q, grad_k, None, None
 
@@ -99,7 +103,7 @@ class _AveragedWeights(Function):
         N, H, L, _ = q.shape
         mean = q.new_zeros(N, L, k.shape[2])
         for n, h in blocks_of_a_head(N, H, L, k.shape[2]):
-            mean[n].add_(factors.block(n, h), alpha=1 / H)
+            mean[n].add_(factors.part(n, h).weights(), alpha=1 / H)
         return mean
 
     @staticmethod
@@ -107,22 +111,31 @@ class _AveragedWeights(Function):
         factors = WeightFactors(*ctx.saved_tensors)
         if torch.is_grad_enabled():
             return _backward_at_once(factors, grad, average=True)
-        q, k = factors.q, factors.k
-        N, H, L, _ = q.shape
+        N, H, L, _ = factors.q.shape
         grad = grad / H
-        grad_q, grad_k = torch.empty_like(q), torch.empty_like(k)
-        for n, h in blocks_of_a_head(N, H, L, k.shape[2]):
-            of_block = _gradients(q[n, h], k[n, h], factors.block(n, h), grad[n])
-            grad_q[n, h], grad_k[n, h] = of_block
+        if factors.is_one_block or _is_batched(grad):
+            return *_gradients(factors, factors.weights(), grad.unsqueeze(1)), None, None
+        grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
+        for n, h in blocks_of_a_head(N, H, L, factors.k.shape[2]):
+            part = factors.part(n, h)
+            grad_q[n, h], grad_k[n, h] = _gradients(part, part.weights(), grad[n])
         return grad_q, grad_k, None, None
 
 
-def _gradients(q: Tensor, k: Tensor, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of q and k; a row of weights 0 gives 0."""
+def _is_batched(grad: Tensor) -> bool:
+    """Whether these are several gradients at once, of ``torch.vmap`` or ``is_grads_batched``."""
+    functorch = torch._C._functorch
+    return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
+
+
+def _gradients(factors: WeightFactors, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of q and k; a row that sees no key gives 0, whatever its gradient."""
     weighted = grad * weights
+    if factors.blocked is not None:
+        weighted = weighted.masked_fill_(factors.blocked, 0.0)
     grad_scores = weighted.sub_(weights * weighted.sum(-1, keepdim=True))
-    grad_scores *= 1 / math.sqrt(q.shape[-1])
-    return grad_scores @ k, grad_scores.transpose(-2, -1) @ q
+    grad_scores *= 1 / math.sqrt(factors.q.shape[-1])
+    return grad_scores @ factors.k, grad_scores.transpose(-2, -1) @ factors.q
 
 
 def _backward_at_once(

@@ -13,6 +13,7 @@ seconds= is the time for each of these cases; device= is a GPU where there is on
 """
 
 import math
+import os
 import platform
 import statistics
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     from rich.progress import track
 
     device = _find_device(settings.get("device"))
+    csv = _writable(settings["csv"]) if "csv" in settings else None
     cases = [
         (weights, mode, is_padded, shape)
         for weights in WEIGHTS
@@ -51,23 +53,28 @@ def main(arguments: Sequence[str]) -> int:
         for is_padded in (False, True)
         for shape in shapes
     ]
-    rows = [
-        time_case(*case, seconds=seconds, device=device)
-        for case in track(cases, "timing", transient=True)
-    ]
-    least = [
-        time_kernels(mode, shape, seconds=seconds, device=device)
-        for mode in MODES
-        for shape in track(shapes, f"timing kernels, {mode}", transient=True)
-    ]
+    try:
+        rows = [
+            time_case(*case, seconds=seconds, device=device)
+            for case in track(cases, "timing", transient=True)
+        ]
+        least = [
+            time_kernels(mode, shape, seconds=seconds, device=device)
+            for mode in MODES
+            for shape in track(shapes, f"timing kernels, {mode}", transient=True)
+        ]
+    except RuntimeError as error:  # PyTorch has no class of its own for want of memory on a CPU
+        if "memory" not in str(error):
+            raise
+        raise UserError(f"a shape is too large for the memory of {device}") from error
     print(_machine(device))
     _show([list(map(_cell, row.values())) for row in rows], _COLUMNS, numeric=4, **settings)
     _show(_means(rows), ("weights", "mode", "geometric mean", "largest"), numeric=2, **settings)
     _show([list(map(_cell, row.values())) for row in least], _KERNEL_COLUMNS, numeric=3, **settings)
-    if "csv" in settings:
+    if csv is not None:
         from mha_lab.training.run_folder import write_rows
 
-        write_rows(Path(settings["csv"]), rows)
+        write_rows(csv, rows)
     return 0
 
 
@@ -82,6 +89,14 @@ def _read_shapes(text: str) -> tuple[Shape, ...]:
             )
         shapes.append((sizes[0], sizes[1], sizes[2], sizes[3]))
     return tuple(shapes)
+
+
+def _writable(name: str) -> Path:
+    """A file that can be written, found out before anything is timed."""
+    file = Path(name)
+    if file.is_dir() or not os.access(file.parent, os.W_OK):
+        raise UserError(f"csv={name} cannot be written: give a file in a folder that exists")
+    return file
 
 
 def _find_device(name: str | None) -> "torch.device":

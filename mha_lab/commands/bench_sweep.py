@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mha_lab.commands.arguments import split, whole_number
+from mha_lab.errors import UserError
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,7 +46,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def seconds(*words: str) -> float:
-    """How long a command takes, from its start to its end."""
+    """How long a command takes, from its start to its end.
+
+    Raises:
+        UserError: it fails; what it says is on the screen.
+    """
     since = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "mha_lab", *words], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "mha_lab", *words]
+    ended = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+    if ended.returncode:
+        raise UserError(f"{words[0]} ended with code {ended.returncode}; it said why above")
     return time.perf_counter() - since

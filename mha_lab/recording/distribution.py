@@ -147,7 +147,7 @@ def attention_distribution(
         block = scores.rows(start, stop)
         return block.mean(1, keepdim=True) if average_heads else block
 
-    if max_size is None or max(length, source) <= max_size:
+    if max_size is None or max(length, source) <= max_size or 0 in (length, source):
         return weights(0, length)
     step = max(1, _BLOCK_ELEMENTS // max(1, n * h * source))
     # Keys are pooled a block of rows at a time, queries at the end: (N, H, L, max_size) at most.

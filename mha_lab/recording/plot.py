@@ -11,6 +11,8 @@ from matplotlib.axis import XAxis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
+from mha_lab.recording.printable import printable
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
@@ -111,7 +113,7 @@ def _draw(
     largest = float(np.nanmax(panels, initial=0.0)) or 1.0
     names = one.head_names(heads)
     # Above the first head, not above the figure: layouts give a figure's title no room of its own.
-    title = f"{one.name} ({one.kind})"
+    title = printable(f"{one.name} ({one.kind})")
     points = min(10.0, 72 * (width - 1) / (0.6 * len(title)))
     for panel, (ax, weights, name) in enumerate(zip(axes, panels, names, strict=False)):
         image = ax.imshow(
@@ -147,7 +149,7 @@ def _label(axis: Axis, size: int, tokens: Sequence[str] | None) -> None:
 def _shown(tokens: Sequence[str]) -> dict[int, str]:
     """The tokens that are written along an axis, by position."""
     every = math.ceil(len(tokens) / _MOST_LABELS)
-    return {i: _short(tokens[i]) for i in range(0, len(tokens), every)}
+    return {i: _short(printable(tokens[i])) for i in range(0, len(tokens), every)}
 
 
 def _is_wide(label: str, labels: int) -> bool:

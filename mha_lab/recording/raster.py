@@ -22,6 +22,8 @@ from matplotlib import colormaps
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from mha_lab.recording.printable import printable
+
 _COLOURS = 224
 """Palette entries 0..223 are the colour map; 224 (black) to 255 (white) are greys."""
 _WHITE = 255
@@ -34,6 +36,7 @@ _GAP = 8
 _COLUMNS = 4
 _MAP_PIXELS = 240
 _LARGEST_CELL = 13  # just enough for a line of text
+_PLAIN = re.compile("[\x20-\x7e·…]*")
 _PIECES = re.compile(r"\d|\s+|[^\d\s]+")
 
 
@@ -150,7 +153,9 @@ def _texts(labels: Sequence[str], cell: int, longest: int) -> list[tuple[int, ND
 @lru_cache(maxsize=4096)
 def _text(text: str) -> NDArray[np.uint8]:
     """A line of text as palette indices."""
-    text = text if len(text) <= 160 else text[:159] + "…"
+    text = printable(text if len(text) <= 160 else text[:159] + "…")
+    if not _PLAIN.fullmatch(text):  # marks combine, and some scripts run to the left: only whole
+        return _piece(text)
     # Titles change from step to step in their numbers only, so digits are drawn one by one: they
     # are equally wide. The rest is drawn a word at a time, with its kerning.
     return np.hstack([_piece(piece) for piece in _PIECES.findall(text)] or [_piece("")])

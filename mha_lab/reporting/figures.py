@@ -158,6 +158,6 @@ def _band(
     axes.fill_between(x, bottom, top, color=colour, alpha=0.16, lw=0)
 
 
-def _short(number: float, _: int) -> str:
+def _short(number: float, _: float) -> str:
     """A power of ten in few letters: 0.01, 1e-4."""
     return f"{number:g}" if number >= 1e-3 else f"{number:.0e}".replace("e-0", "e-")

@@ -7,6 +7,7 @@ meanwhile: for an event with pictures, as long as it takes to draw them.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import google_crc32c
 from tensorboard.compat.tensorflow_stub import pywrap_tensorflow
@@ -27,5 +28,9 @@ def use_compiled_checksum() -> bool:
     own = getattr(pywrap_tensorflow, "crc32c", None)
     if not callable(own) or own(_ANY_BYTES) != google_crc32c.value(_ANY_BYTES):
         return False
-    pywrap_tensorflow.crc32c = google_crc32c.value
+
+    def crc32c(data: Any) -> int:
+        return int(google_crc32c.value(data) if type(data) is bytes else own(data))
+
+    pywrap_tensorflow.crc32c = crc32c
     return True

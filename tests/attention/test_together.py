@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from test_weights_apart import BLOCKS, D, H, L, Largest, N, S, masks
 from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mha_lab import MultiheadAttention, record_attention
 from mha_lab.attention import blocks, functional
@@ -128,3 +130,69 @@ def test_what_transforms_look_into_is_left_to_the_fused_kernel():
     seen = []
     torch.func.vmap(lambda q: seen.append(is_faster_together(q, k, v, None)) or q)(q)
     assert seen == [False]
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_returned_weights_are_tensors_of_their_own(average):
+    module = MultiheadAttention(10, 5, average_attn_weights=average)
+    x = torch.randn(3, 7, 10)
+    output, weights = module(x, x, x)
+    weights.zero_()  # as is in anyone's power; the output's backward pass does not need them
+    output.sum().backward()
+    factor = torch.ones((), requires_grad=True)
+    with torch.no_grad():
+        alone = module(x, x, x)[1]
+    alone *= factor
+    alone.sum().backward()
+    torch.testing.assert_close(factor.grad.item(), 3 * 7.0 * (1 if average else 5))
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_a_recorder_answers_alike_in_both_modes(average):
+    class Twice(torch.nn.Module):
+        """Multiplies the weights that it gets with values of its own."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = MultiheadAttention(10, 5, average_attn_weights=average)
+
+        def forward(self, x: Tensor) -> Tensor:
+            _, weights = self.attention(x, x, x, is_causal=True)
+            return weights @ (x if average else x.unsqueeze(1))
+
+    model, x = Twice().eval(), torch.randn(3, 7, 10)
+    options = [{}, {"softmax": True}, {"max_size": 1}, {"samples": 1, "heads": [2], "max_size": 4}]
+    for option in options:
+        with record_attention(model, **option) as apart:
+            model(x)
+        with torch.no_grad(), record_attention(model, **option) as together:
+            model(x)
+        assert [(one.name, one.kind) for one in together] == [(m.name, m.kind) for m in apart]
+        assert [(one.name, one.kind) for one in apart] == [("attention", "masked")]
+        for mine, right in zip(together, apart, strict=True):
+            torch.testing.assert_close(mine.weights, right.weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("_size_of_a_block", [13, 2**20], indirect=True)
+def test_a_pooled_recording_holds_no_map_of_all_samples_and_heads():
+    module = MultiheadAttention(10, 5, average_attn_weights=True).eval()
+    x = torch.randn(7, 53, 10)
+    with torch.no_grad(), Largest() as largest, record_attention(module, samples=1, max_size=11):
+        module(x, x, x)
+    assert largest.elements < 7 * 5 * 53 * 53
+
+
+def test_a_dual_mask_is_left_to_what_has_forward_derivatives():
+    module = MultiheadAttention(10, 5).eval()
+    x = torch.randn(3, 7, 10)
+    mask, tangent = torch.randn(7, 7), torch.randn(7, 7)
+    step = 1e-3
+    with torch.no_grad():
+        up, down = (module(x, x, x, attn_mask=mask + s * tangent)[1] for s in (step, -step))
+    with (
+        forward_ad.dual_level(),
+        sdpa_kernel(SDPBackend.MATH),
+    ):
+        weights = module(x, x, x, attn_mask=forward_ad.make_dual(mask, tangent))[1]
+        found = forward_ad.unpack_dual(weights).tangent
+    torch.testing.assert_close(found, (up - down) / (2 * step), rtol=0, atol=1e-3)

@@ -124,3 +124,26 @@ def test_unused_weights_have_no_backward_pass(average, monkeypatch):
     output.sum().backward()
     with pytest.raises(RuntimeError, match="nobody asked"):
         attn.square().sum().backward()
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_several_gradients_at_once(average):
+    mask, _ = masks()["per head"]
+    q, k = (torch.randn(N, H, n, D, dtype=torch.float64, requires_grad=True) for n in (L, S))
+    ours = weights_apart(q, k, mask, is_causal=False, average=average)
+    grads = torch.randn(13, *ours.shape, dtype=ours.dtype)
+    batched = torch.autograd.grad(ours, (q, k), grads, is_grads_batched=True, retain_graph=True)
+    one_by_one = [torch.autograd.grad(ours, (q, k), grad, retain_graph=True) for grad in grads]
+    for mine, right in zip(batched, zip(*one_by_one, strict=True), strict=True):
+        torch.testing.assert_close(mine, torch.stack(right), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_rows_that_see_nothing_give_no_gradient_whatever_they_get(average):
+    mask, _ = masks()["padding"]
+    q, k = (torch.randn(N, H, n, D, requires_grad=True) for n in (L, S))
+    ours = weights_apart(q, k, mask, is_causal=False, average=average)
+    grad = torch.zeros_like(ours)
+    grad[2] = torch.inf  # the sample whose every key is padding
+    for found in torch.autograd.grad(ours, (q, k), grad):
+        assert not found.any()

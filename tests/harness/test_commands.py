@@ -115,6 +115,9 @@ def test_predict_draws_its_maps(lab: Lab, trained: Path, tmp_path: Path):
         (["bench"], "attention"),
         (["bench", "atention"], "did you mean 'attention'"),
         (["bench", "loop", "rounds=0"], "rounds"),
+        (["bench", "recording", "pairs=1"], "pairs"),
+        (["bench", "attention", "csv=/nowhere/x.csv"], "/nowhere/x.csv"),
+        (["bench", "attention", "csv=outputs"], "csv=outputs"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(

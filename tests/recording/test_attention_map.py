@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 import xml.etree.ElementTree
 
 import numpy as np
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mha_lab import AttentionMap, record_attention
+from mha_lab.recording import raster
 from mha_lab.recording.plot import plot_maps
 from mha_lab.recording.raster import draw_maps
 
@@ -219,3 +221,27 @@ def test_quick_pictures_of_odd_shapes(shape):
     assert max(pixels.shape) < 4000
     nan = draw_maps(np.full(shape, np.nan, dtype=np.float32)).pixels
     assert nan.shape[0] > 0
+
+
+NO_GLYPHS = ["\n", "a\tb", "\ud800", "\r\n", "\x85", "\u2028", "", " "]
+
+
+@pytest.mark.parametrize("token", [*NO_GLYPHS, "\u05e9\u05dc 12", "1\u0301"])
+def test_any_token_and_name_can_be_drawn(token, tmp_path):
+    weights = torch.rand(1, 2, 3, 3).softmax(-1)
+    one = AttentionMap(f"x{token}", weights).with_tokens([["a", token, "c"]], [["a", token, "c"]])
+    labels = {"row_labels": ["a", token, "c"], "column_labels": ["a", token, "c"]}
+    assert draw_maps(weights[0].numpy(), title=f"x{token}", **labels).png()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ("png", "svg", "html"):
+            assert one.save(tmp_path / f"x.{kind}").stat().st_size > 0
+
+
+def test_a_line_of_text_from_pieces_is_that_of_the_whole():
+    """Digits and words are drawn apart, and only where that changes nothing but a pixel of room."""
+    for text in ("step 1250", "head 3", "model.layers.0.cross_attn 0 to 0.25"):
+        apart, whole = raster._text(text), raster._piece(text)
+        assert abs(apart.shape[1] - whole.shape[1]) <= len(text.split())
+    for text in ("\u05e9\u05dc 12", "1\u0301", "\u0645\u0661"):  # Hebrew, a combining mark, Arabic
+        np.testing.assert_array_equal(raster._text(text), raster._piece(text))
