@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from transformers import T5Config, T5ForConditionalGeneration
 
 from mha_lab import record_attention
@@ -17,16 +18,17 @@ model = T5ForConditionalGeneration(config)
 optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
 
 for _ in range(250):
-    source = torch.randint(1, 27, (64, 6))
-    loss = model(source, labels=source.repeat_interleave(2, dim=1)).loss
+    words = torch.randint(1, 27, (64, 6))
+    loss = model(F.pad(words, (0, 1)), labels=words.repeat_interleave(2, dim=1)).loss
     model.zero_grad()
     loss.backward()
     optimizer.step()
 
-read, written = [[*"planet"]], [["start", *"ppllaanneet"]]
-source = torch.tensor([[ord(letter) - ord("a") + 1 for letter in "planet"]])
+read, written = [[*"planet", "end"]], [["start", *"ppllaanneet"]]
+word = torch.tensor([[ord(letter) - ord("a") + 1 for letter in "planet"]])
 with record_attention(model) as maps:
-    twice = model(source, labels=source.repeat_interleave(2, dim=1)).logits.argmax(-1)[0]
+    output = model(F.pad(word, (0, 1)), labels=word.repeat_interleave(2, dim=1))
+twice = output.logits.argmax(-1)[0]
 print("planet ->", "".join(chr(ord("a") + i - 1) for i in twice))
 print(*(f"{one.name} ({one.kind})" for one in maps), sep="\n")
 axes = [(read, read), (written, written), (written, read)]
