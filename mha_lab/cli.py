@@ -12,7 +12,7 @@ COMMANDS = {
     "predict": 'print a run\'s output: predict run=FOLDER "3 1 2" [figure=out.png]',
     "sweep": "search hyperparameters: sweep +experiment=sort sweep=optuna",
     "report": "compare runs: report outputs/... by=attention,position",
-    "bench": "time this project against torch: bench attention|loop|recording",
+    "bench": "time this project against torch: bench attention|loop|recording|sweep|pruning",
     "dashboard": "open TensorBoard on the runs: dashboard [logdir=outputs] [port=6006]",
     "list": "all variants, models, tasks, encodings and experiments, a line each",
 }

@@ -14,7 +14,7 @@ from mha_lab.callbacks.attention_tokens import label_maps
 from mha_lab.errors import UserError, nearest
 from mha_lab.recording.attention_map import AttentionMap
 from mha_lab.recording.recorder import record_attention
-from mha_lab.run import build_trainer
+from mha_lab.run import build_trainer, quieten
 from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training import run_folder
@@ -52,6 +52,7 @@ def evaluate(
     Raises:
         UserError: no such run or checkpoint, a corrupt one, or overrides that change the model.
     """
+    quieten()
     cfg = config.load_run(folder, overrides)
     content, vocabulary = _weights(folder, checkpoint)
     parts = build_parts(cfg, vocabulary=vocabulary)
@@ -82,6 +83,7 @@ def predict(
         UserError: no such run or checkpoint, a token that the run does not know, or a sequence
             longer than the model can read.
     """
+    quieten()
     cfg = config.load_run(folder, overrides)
     content, vocabulary = _weights(folder, checkpoint)
     module = build_module(cfg, vocabulary)
@@ -113,7 +115,7 @@ def _predict(module: SequenceModule, source: Int[Tensor, "1 S"]) -> Prediction:
     output = output[:, : max(length, 1)]
     maps: list[AttentionMap] = []
     if module.model.uses_attention:
-        with record_attention(module.model) as recorded:
+        with record_attention(module.model, softmax=True) as recorded:
             module.model(source, output)
         maps = list(recorded)
     maps = label_maps(maps, module.attention_tokens(Batch(source, output)))

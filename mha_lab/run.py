@@ -15,6 +15,7 @@ import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
+from pytorch_lightning.callbacks import Timer
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
 
 from mha_lab import config
@@ -42,33 +43,34 @@ def train(
     Returns:
         The summary that is also written as ``summary.json``: ``status`` (``solved``,
         ``finished`` or ``interrupted``), the options chosen, ``seed``, ``steps``,
-        ``wall_seconds``, ``train_seconds``, ``parameters`` and the ``test/...`` metrics.
+        ``wall_seconds`` of this call, ``train_seconds`` of the whole run, ``parameters`` and the
+        ``test/...`` metrics.
 
     Raises:
         UserError: something asked for cannot be done; nothing is written then.
         TrainingDiverged: the validation loss is no longer a number.
     """
     started = time.perf_counter()
-    _quieten()
+    quieten()
     folder = Path(cfg.run_dir)
     parts = build_parts(cfg)
     checkpoint = _last_checkpoint(folder) if resume else None
     loggers = build_loggers(cfg, checkpoint["global_step"] if checkpoint else None)
     configured = build_callbacks(cfg, with_attention=parts.module.model.uses_attention)
-    trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, *callbacks])
+    timer = Timer()  # its time is in the checkpoints, so a resumed run counts what went before
+    trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
     if trainer.is_global_zero:
         folder.mkdir(parents=True, exist_ok=True)
         config.save(cfg, folder)
         parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
         _log_hyperparameters(loggers, cfg)
 
-    fit_started = time.perf_counter()
     is_interrupted = _fit(trainer, parts, folder, resume=resume)
     summary = {
         **_description(cfg, parts),
         "status": _status(trainer, is_interrupted=is_interrupted),
         "steps": trainer.global_step,
-        "train_seconds": round(time.perf_counter() - fit_started, 3),
+        "train_seconds": round(timer.time_elapsed("train"), 3),
     }
     if not is_interrupted:
         summary |= _test(trainer, parts, folder)
@@ -225,7 +227,7 @@ def _flatten(tree: dict[Any, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _quieten() -> None:
+def quieten() -> None:
     """Silence what Lightning says on every start; real warnings still come through."""
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(f"{name}.utilities.rank_zero").setLevel(logging.WARNING)

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from mha_lab.commands import report, sweep
+from mha_lab import cli
 
 REPORT = Path(os.path.relpath(Path(__file__).parent / "report"))  # told in the report itself
 RUNS = Path("outputs/which_attention")
@@ -25,16 +25,18 @@ SAME_FOR_ALL = [
 ]
 
 
-def main(settings: list[str]) -> None:
-    """Four sweeps, 80 runs; each goes on where it was interrupted."""
+def main(settings: list[str]) -> int:
+    """Four sweeps, 80 runs; each goes on where it was interrupted. Returns an exit code."""
     for task in ("copy", "sort"):
         for name, choice in VARIANTS.items():
             folder = RUNS / f"{task}_{name}"
             place = [f"sweep.name={folder.name}", f"sweep.folder={folder}"]
-            sweep.main([f"+experiment={task}", *choice, *SAME_FOR_ALL, *place, *settings])
+            words = [f"+experiment={task}", *choice, *SAME_FOR_ALL, *place, *settings]
+            if code := cli.run(["sweep", *words]):
+                return code
     grouped = "by=task,attention,optimizer.lr"
-    report.main([str(RUNS), grouped, "name=Which attention?", f"out={REPORT}"])
+    return cli.run(["report", str(RUNS), grouped, "name=Which attention?", f"out={REPORT}"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,9 @@ model.num_layers=2, optimizer.lr=1e-3, data.batch_size=32, trainer.max_steps=500
 the run is kept.
 """
 
+import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,6 +101,7 @@ def _job(cfg: "DictConfig") -> None:
     except UserError as error:
         if not is_multirun:
             _outcome["error"] = error
+            _leave_nothing(folder)
             return
         # One bad combination must not end the others.
         _record_failure(folder, overrides, str(error), code=2)
@@ -108,6 +111,16 @@ def _job(cfg: "DictConfig") -> None:
         _record_failure(folder, overrides, f"{type(error).__name__}: {error}", code=1)
     finally:
         sys.argv = words
+
+
+def _leave_nothing(folder: Path) -> None:
+    """Remove what Hydra has noted of a run that was refused, or it would count as unfinished."""
+    if (folder / "config.yaml").exists():
+        return  # it was refused later
+    shutil.rmtree(folder / ".hydra", ignore_errors=True)
+    with contextlib.suppress(OSError):  # whatever else lies there stays
+        (folder / "train.log").unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: int) -> None:

@@ -56,6 +56,10 @@ class AttentionMap:
         if self.heads is not None:
             object.__setattr__(self, "heads", self.heads or tuple(range(h)))
 
+    def __repr__(self) -> str:
+        shape = tuple(self.weights.shape)
+        return f"AttentionMap(name={self.name!r}, kind={self.kind!r}, shape={shape})"
+
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices: "head 3", or "mean"."""
         if self.heads is None:

@@ -23,7 +23,7 @@ class BestMap:
 
     Attributes:
         name: the module's path.
-        head: e.g. "head 3 of 4".
+        head: e.g. "head 3", counted from 0.
         weights: (L, S).
         query: L tokens, or None.
         key: S tokens, or None.
@@ -113,7 +113,7 @@ def read_best(folder: Path, step: int) -> tuple[int, dict[str, BestMap]]:
             rows, columns = _used(query, weights.shape[0]), _used(key, weights.shape[1])
             maps[one.kind] = BestMap(  # a later layer of the same kind replaces an earlier one
                 name=one.name,
-                head=f"head {head + 1} of {one.weights.shape[1]}",
+                head=f"head {head}",
                 weights=weights[:rows, :columns],
                 query=query and query[:rows],
                 key=key and key[:columns],

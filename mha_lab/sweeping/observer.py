@@ -35,7 +35,7 @@ class Observer(pl.Callback):
         self.trial.report(self.sign * value, self.steps)
         if trainer.should_stop:
             self._report_the_rest(trainer, value)
-        elif self.trial.should_prune():
+        elif self.trial.should_prune() and self.steps < trainer.max_steps:
             raise optuna.TrialPruned(f"at step {self.steps}, {self.metric} {value:.4g}")
 
     def _report_the_rest(self, trainer: pl.Trainer, value: float) -> None:

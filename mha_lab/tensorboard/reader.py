@@ -44,6 +44,11 @@ class StoredMap:
         return unpack_weights(self.header, self.packed)
 
     @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(N, H, L, S) of ``weights``."""
+        return self.header.shape
+
+    @property
     def name(self) -> str:
         """The module's path; a second call of the module in one step ends in "#2"."""
         return self.header.name

@@ -44,4 +44,5 @@ def run(checks: Iterable[Check], subject: Any) -> None:
             reason = str(error) if isinstance(error, AssertionError) else repr(error)
             failed.append(f"{check.__name__}: {reason}")
     if failed:
-        raise AssertionError(f"{len(failed)} checks failed:\n\n" + "\n\n".join(failed))
+        noun = "check" if len(failed) == 1 else "checks"
+        raise AssertionError(f"{len(failed)} {noun} failed:\n\n" + "\n\n".join(failed))

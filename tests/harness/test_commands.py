@@ -5,13 +5,15 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from small_runs import TINY
 
-from mha_lab import config
+from mha_lab import config, read_attention
 from mha_lab.cli import COMMANDS
 
 Lab = Callable[..., tuple[int, str, str]]
@@ -183,3 +185,15 @@ def test_bench_attention_times_each_kernel_once(mode: str, products: int):
     assert counts["aten::scaled_dot_product_attention"] == 1
     backward = "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
     assert counts.get(backward, 0) == (mode == "train")
+
+
+def test_attention_written_by_hand_is_seen_too(lab: Lab, tmp_path: Path):
+    run, picture = tmp_path / "run", tmp_path / "maps.png"
+    words = ["task=copy", "attention={_target_:by_hand_variant.ByHand,_partial_:true}"]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="no attention")
+        code, _, err = lab("train", *words, *TINY, "trainer.max_steps=5", f"hydra.run.dir={run}")
+    assert code == 0, err
+    assert read_attention(run)
+    assert lab("predict", f"run={run}", "1 2 3", f"figure={picture}")[0] == 0
+    assert picture.stat().st_size > 0

@@ -12,6 +12,7 @@ from small_runs import TINY
 
 from mha_lab import config
 from mha_lab.run import train
+from mha_lab.training.run_folder import read_summary
 
 Lab = Callable[..., tuple[int, str, str]]
 
@@ -142,6 +143,7 @@ def test_a_solved_run_stays_solved(lab: Lab, tmp_path: Path):
     code, out, _ = lab("train", f"resume={run}")
     assert code == 0
     assert f"{summary['steps']} (solved)" in out
+    assert read_summary(run)["train_seconds"] > 0.5 * summary["train_seconds"]  # of both parts
     assert all(torch.equal(before[key], value) for key, value in weights(run).items())
 
 
@@ -209,7 +211,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert said in err
     assert "Traceback" not in err
     assert len(err.strip().splitlines()) == 1
-    assert not (tmp_path / "r" / "config.yaml").exists()
+    assert not (tmp_path / "r").exists()  # else a report would count it as an unfinished run
 
 
 def test_a_corrupt_checkpoint_is_one_sentence(lab: Lab, trained: Path, tmp_path: Path):

@@ -36,6 +36,7 @@ def test_what_a_map_knows_by_itself():
     assert (whole.size, whole.samples, whole.heads) == ((L, S), (0, 1), (0, 1, 2))
     assert not whole.is_pooled
     assert whole.head_names() == ["head 0", "head 1", "head 2"]
+    assert repr(whole) == "AttentionMap(name='x', kind='self', shape=(2, 3, 5, 7))"
     mean = AttentionMap("x", torch.zeros(N, 1, L, S), heads=None)
     assert mean.head_names() == ["mean of heads"]
     with pytest.raises(ValueError, match=r"'x' have shape \(5, 7\).*\(N, H, L, S\)"):

@@ -49,8 +49,8 @@ def test_the_last_layer_of_each_kind_at_the_nearest_step_without_padding(tmp_pat
     step, maps = read_best(tmp_path, 22)
     assert step == 20
     assert list(maps) == ["self", "cross"]
-    assert (maps["self"].name, maps["self"].head) == ("encoder.1", "head 2 of 3")
-    assert maps["cross"].head == "head 3 of 3"
+    assert (maps["self"].name, maps["self"].head) == ("encoder.1", "head 1")
+    assert maps["cross"].head == "head 2"
     assert maps["cross"].query == ["<bos>", "7", "3", "5"]
     assert maps["cross"].key == ["7", "3", "5", "<eos>"]
     assert maps["cross"].weights.shape == (4, 4)
@@ -73,7 +73,7 @@ def test_the_best_run_and_the_step_of_the_lowest_loss_are_shown(tmp_path):
     assert (shown.run.folder, shown.step) == (folders[1], 20)
     assert "the weights" not in picture.caption
     assert "(20)" in picture.caption
-    assert "head 3 of 3" in picture.svg
+    assert "head 2" in picture.svg
 
 
 def test_runs_without_attention_or_with_damaged_events_say_so(tmp_path):

@@ -57,7 +57,7 @@ def train(cfg: DictConfig, *, callbacks: list[Observer], hparams: bool) -> dict[
             import optuna
 
             observer.trial.report(observer.sign * observer.best[observer.metric], step)
-            if observer.trial.should_prune():
+            if observer.trial.should_prune() and step < STEPS[-1]:
                 raise optuna.TrialPruned(f"at step {step}")
     is_solved = reached > 0.8
     summary = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import optuna
 import pytest
 import stand_in
 from omegaconf import DictConfig
@@ -13,6 +14,7 @@ from omegaconf import DictConfig
 from mha_lab import config
 from mha_lab.errors import UserError
 from mha_lab.sweeping import sweep as engine
+from mha_lab.sweeping.observer import Observer
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.sweep import sweep
 from mha_lab.training.module import TrainingDiverged
@@ -180,7 +182,7 @@ def test_hopeless_trials_are_pruned(folder: Path, pruner: str):
     sweep(plan, train=stand_in.train)
     pruned = [row for row in rows(folder) if row["state"] == "pruned"]
     assert 2 <= len(pruned) <= 10
-    assert all(int(row["steps"]) <= 30 for row in pruned)  # never their second seed
+    assert all(int(row["steps"]) < 30 for row in pruned)  # at its end a run is complete
     assert read_summary(folder / pruned[0]["folder"] / "seed_0")["status"] == "pruned"
 
 
@@ -244,3 +246,28 @@ def test_what_cannot_be_is_said_before_the_first_trial(folder: Path, words: list
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
     assert not (folder / "trials").exists()
+
+
+def test_a_run_at_its_last_step_is_complete():
+    """Nothing is saved by pruning it then; its test metrics would be lost."""
+
+    class Hopeless:
+        def report(self, value: float, step: int) -> None: ...
+
+        def should_prune(self) -> bool:
+            return True
+
+    def validate(step: int) -> None:
+        trainer = SimpleNamespace(
+            sanity_checking=False,
+            state=SimpleNamespace(fn="fit"),
+            callback_metrics={"val/loss": 1.0, "val/token_accuracy": 0.1},
+            global_step=step,
+            max_steps=30,
+            should_stop=False,
+        )
+        Observer(Hopeless(), "val/token_accuracy").on_validation_end(trainer, None)
+
+    with pytest.raises(optuna.TrialPruned, match="at step 20"):
+        validate(20)
+    validate(30)

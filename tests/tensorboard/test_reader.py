@@ -30,6 +30,7 @@ def test_the_same_maps_in_order(tmp_path):
         assert one.key_tokens == original.key_tokens
         assert (one.run, one.tag) == (".", f"attention/{one.name}")
         assert one.weights.dtype == np.float32
+        assert one.shape == one.weights.shape == original.weights.shape
         torch.testing.assert_close(torch.tensor(one.weights), original.weights, atol=2e-5, rtol=0)
 
 
