@@ -21,12 +21,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mha_lab.errors import UserError
+from mha_lab.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 _DOTTED_RESUME = "resume="
+_HYDRA_OPTIONS = (
+    "-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-r", "--run", "-i",
+    "--info", "-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir", "-sc",
+    "--shell-completion", "--hydra-help", "--experimental-rerun",
+)  # fmt: skip
 _outcome: dict[str, Any] = {}  # what the job of a single run left for main
 
 
@@ -35,10 +40,24 @@ def main(arguments: Sequence[str]) -> int:
     for word in arguments:
         if word.lstrip("+").startswith(("sweep=", "sweep.")):
             raise UserError(f"{word} belongs to another command: python -m mha_lab sweep {word}")
+    _check_options(arguments)
     resumed = [word for word in arguments if word.startswith(_DOTTED_RESUME)]
     if resumed:
         return _resume(resumed, [word for word in arguments if word not in resumed])
     return _compose_and_train(arguments)
+
+
+def _check_options(arguments: Sequence[str]) -> None:
+    """Refuse what Hydra would answer with its whole usage, or with a traceback."""
+    options = [word.partition("=")[0] for word in arguments if word.startswith("-")]
+    for option in options:
+        if option not in _HYDRA_OPTIONS:
+            raise UserError(
+                f"unknown option {option!r}{nearest(option, _HYDRA_OPTIONS)} "
+                "(settings have no dashes: trainer.max_steps=5)"
+            )
+    if {"-m", "--multirun"} & set(options) and {"-c", "--cfg"} & set(options):
+        raise UserError("--cfg prints the config of one run: give it without -m")
 
 
 def _resume(resumed: list[str], overrides: list[str]) -> int:
