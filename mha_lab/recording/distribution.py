@@ -151,12 +151,20 @@ def attention_distribution(
         return weights(0, length)
     step = max(1, _BLOCK_ELEMENTS // max(1, n * h * source))
     # Keys are pooled a block of rows at a time, queries at the end: (N, H, L, max_size) at most.
-    narrow = []
+    # In one tensor: many small ones that stay would lie between the blocks, and keep the memory of
+    # each from being used again.
+    narrow: Tensor | None = None
     for start in range(0, length, step):
-        block = weights(start, min(start + step, length))
+        stop = min(start + step, length)
+        block = weights(start, stop)
         visit(block, start)
-        narrow.append(_pool_keys(block, max_size, pool))
-    return pool_map(torch.cat(narrow, dim=2), max_size, pool)
+        pooled = _pool_keys(block, max_size, pool)
+        if narrow is None:
+            narrow = pooled.new_empty(*pooled.shape[:2], length, pooled.shape[3])
+        narrow[:, :, start:stop] = pooled
+        del block, pooled  # before the next ones are made
+    assert narrow is not None
+    return pool_map(narrow, max_size, pool)
 
 
 def _pool_keys(weights: Tensor, max_size: int, pool: Pool) -> Tensor:
