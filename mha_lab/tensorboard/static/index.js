@@ -93,7 +93,8 @@ class Page {
     this.notice.textContent = this.catalog.message;
     this.node.classList.toggle("empty", scene === null);
     if (scene === null) {
-      this.stage.drawEmpty(this.catalog.runs === null);
+      // Where there are runs, their maps are on the way, whatever makes the page draw now.
+      this.stage.drawEmpty(this.catalog.runs?.length !== 0);
       return;
     }
     scene.table = colours(state.palette, dark);
