@@ -59,8 +59,8 @@ def work(plan: Plan, space: Space, slots: Slots, *, train: Train | None = None) 
 
 
 def _attempt(plan: Plan, space: Space, slots: Slots, claimed: FrozenTrial, train: Train) -> None:
-    _remove_lost_runs(plan, slots, claimed.user_attrs[SLOT])
     slot = claimed.user_attrs[SLOT]
+    _remove_lost_runs(plan, slots, slot)
     brackets = getattr(slots.study.pruner, "brackets", 1)
     slots.study.sampler = sampler(plan.settings, slot, brackets)
     try:
