@@ -85,9 +85,10 @@ class Tab:
             choices: Names and values of the page's state.
         """
         ours = [f"p.{NAME}.{key}={quote(str(value), safe='')}" for key, value in choices.items()]
-        path = f"data/plugin_entry.html?name={NAME}#" if alone else f"#{NAME}&"
+        path = f"data/plugin_entry.html?name={NAME}" if alone else ""
+        pieces = ours if alone else [NAME, *ours]  # TensorBoard knows no tab with an "&" at its end
         self.page.goto("about:blank")
-        return self.go(f"{self.address}/{path}{'&'.join(ours)}")
+        return self.go(f"{self.address}/{path}#{'&'.join(pieces)}")
 
     def go(self, url: str) -> Tab:
         """Open an address, and wait until something is shown."""
