@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from mha_lab.attention.functional import Mask
-from mha_lab.attention.masks import open_blocked_rows
+from mha_lab.attention.masks import has_blocked_rows, open_blocked_rows
 
 BLOCK_ELEMENTS = 2**20
 """How many weights a block has at most, if one head has fewer: 4 MiB in float32."""
@@ -40,12 +40,24 @@ class WeightFactors(NamedTuple):
 
     @property
     def is_one_block(self) -> bool:
-        """Whether all weights together are small."""
-        return self.q.shape[:3].numel() * self.k.shape[2] <= ONE_BLOCK
+        """Whether there are so few weights that they are not cut."""
+        return is_small(self.q, self.k)
 
     def weights(self) -> Float[Tensor, "N H L S"]:
         """All weights at once; where gradients are enabled, with theirs."""
         return _weights_of(*self)
+
+    def gradients(self, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of q and k, from the weights and their gradient.
+
+        A row that sees no key gives 0, whatever its gradient.
+        """
+        grad = grad.expand_as(weights)  # the mean over heads has one gradient for all of them
+        grad_scores = torch._softmax_backward_data(grad, weights, -1, weights.dtype)
+        if self.blocked is not None:
+            grad_scores = grad_scores.masked_fill(self.blocked, 0.0)
+        scale = 1 / math.sqrt(self.q.shape[-1])
+        return grad_scores @ self.k * scale, grad_scores.transpose(-2, -1) @ self.q * scale
 
     def part(self, n: slice, h: slice | int) -> "WeightFactors":
         """Those of some samples and some heads, or of one head, which then has no axis."""
@@ -74,12 +86,20 @@ def weight_factors(
     if is_causal:
         mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
     if mask is not None:
-        mask, blocked = open_blocked_rows(mask.reshape((1,) * (4 - mask.ndim) + mask.shape))
+        mask = mask if mask.ndim == 4 else mask[(None,) * (4 - mask.ndim)]
+        # To look for such rows, a GPU would have to be waited for.
+        if mask.device.type != "cpu" or has_blocked_rows(mask):
+            mask, blocked = open_blocked_rows(mask)
         bias = torch.where(mask, 0.0, -torch.inf) if mask.dtype == torch.bool else mask
-        bias = bias.to(exact)
-        if blocked.device.type == "cpu" and not blocked.any():  # a GPU would have to be waited for
-            blocked = None
-    return WeightFactors(q.to(exact), k.to(exact), bias, blocked)
+        bias = bias if bias.dtype == exact else bias.to(exact)
+    if q.dtype != exact:
+        q, k = q.to(exact), k.to(exact)
+    return WeightFactors(q, k, bias, blocked)
+
+
+def is_small(q: Tensor, k: Tensor) -> bool:
+    """Whether the weights of these queries and keys are at most ``ONE_BLOCK``."""
+    return q.shape[:3].numel() * k.shape[2] <= ONE_BLOCK
 
 
 def is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
@@ -123,19 +143,31 @@ def _samples(N: int, elements: int) -> Iterator[slice]:
 def _weights_of(q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None) -> Tensor:
     """The weights of some queries (..., L, D) over keys (..., S, D)."""
     shape = *q.shape[:-1], k.shape[-2]
-    factors = q.new_zeros(1), q.flatten(0, -3), k.flatten(0, -3).transpose(1, 2)
-    scale = 1 / math.sqrt(q.shape[-1])
-    if torch.is_grad_enabled():
-        scores = torch.baddbmm(*factors, beta=0, alpha=scale).view(shape)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
+        scores = _scores_of(q, k).view(shape)
         weights = (scores if bias is None else scores + bias).softmax(-1)
         return weights if blocked is None else weights.masked_fill(blocked, 0.0)
-    # In place: fresh memory takes longer than the softmax, which reads a row before it writes it.
     weights = q.new_empty(shape)
-    torch.baddbmm(*factors, beta=0, alpha=scale, out=weights.flatten(0, -3))
+    _scores_of(q, k, out=weights.flatten(0, -3))
     if bias is not None:
         weights += bias
-    weights = torch.softmax(weights, -1, out=weights if weights.device.type == "cpu" else None)
+    # On a CPU, fresh memory for many weights takes longer than their softmax; for few, reading and
+    # writing the same memory does.
+    in_place = weights.device.type == "cpu" and weights.numel() > ONE_BLOCK
+    weights = torch.softmax(weights, -1, out=weights if in_place else None)
     return weights if blocked is None else weights.masked_fill_(blocked, 0.0)
+
+
+def _scores_of(q: Tensor, k: Tensor, out: Tensor | None = None) -> Tensor:
+    """The scores (·, L, S) of all axes before the last two in one."""
+    return torch.baddbmm(
+        q.new_zeros(1),
+        q.flatten(0, -3),
+        k.flatten(0, -3).transpose(1, 2),
+        beta=0,
+        alpha=1 / math.sqrt(q.shape[-1]),
+        out=out,
+    )
 
 
 def _part(mask: Tensor | None, n: slice, h: slice | int) -> Tensor | None:

@@ -172,6 +172,17 @@ def merge_masks(
     return merged, False
 
 
+def has_blocked_rows(mask: Mask) -> bool:
+    """Whether there is a row that sees no key.
+
+    Args:
+        mask: Inside mask, broadcastable to (N, H, L, S).
+    """
+    if mask.dtype == torch.bool:
+        return not mask.any(-1).all()
+    return bool((mask == -torch.inf).all(-1).any())
+
+
 def open_blocked_rows(mask: Mask) -> tuple[Mask, Tensor]:
     """Let rows that see no key see every key, for kernels that give NaN there.
 

@@ -1,32 +1,37 @@
-"""Output and weights in one pass, where weights are returned and no gradient is wanted.
+"""Output and weights from the same matrix products, where that is faster than the fused kernel.
 
-Then the fused kernel has no advantage: the weights are made anyway, and the output is one more
-matrix product. Where their mean is wanted, it is made of blocks of one head while each lies in the
-cache, and the weights of all heads never exist. This holds on a CPU, where the fused kernel
-computes at the speed of matrix products.
+That kernel computes on a CPU at the speed of matrix products, and never shows its weights. Where
+they are returned anyway and no gradient is wanted, the output is one more product; where they are
+few, also with a gradient, whose backward pass then has the weights at hand. Many weights whose mean
+is wanted are made in blocks of one head while each lies in the cache; all heads' never exist.
 """
+
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd import Function
 from torch.overrides import handle_torch_function, has_torch_function
 
 from mha_lab.attention.blocks import (
     WeightFactors,
     blocks_of_a_head,
     is_plain,
+    is_small,
     weight_factors,
 )
 from mha_lab.attention.functional import Mask
+from mha_lab.attention.weights import differentiable_gradients
 
 
 def is_faster_together(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> bool:
-    """Whether output and weights are best computed by ``attend_with_weights``."""
+    """Whether output and weights, both wanted, are best computed by ``attend_with_weights``."""
     return (
         q.device.type == "cpu"
-        and not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
         and not torch.is_autocast_enabled("cpu")
         and is_plain(q, k, mask)
+        and (is_small(q, k) or not _want_gradient(q, k, v))
     )
 
 
@@ -38,7 +43,7 @@ def attend_with_weights(
     is_causal: bool = False,
     average: bool = False,
 ) -> tuple[Float[Tensor, "N H L D"], Float[Tensor, "N H L S"] | Float[Tensor, "N L S"]]:
-    """Attend, and return the weights; without gradient and without dropout.
+    """Attend without dropout, and return the weights.
 
     Seen by ``torch.overrides`` modes as one function, so that recorders find it.
 
@@ -52,7 +57,7 @@ def attend_with_weights(
 
     Returns:
         The output (N, H, L, D), and the weights (N, H, L, S) or averaged (N, L, S), all in the
-        dtype of q.
+        dtype of q. Few weights and their output carry gradient, many do not.
     """
     tensors = (q, k, v)
     if has_torch_function(tensors):
@@ -60,20 +65,72 @@ def attend_with_weights(
             attend_with_weights, tensors, *tensors, mask, is_causal, average
         )
         return attended
-    with torch.no_grad():
-        factors = weight_factors(q, k, mask, is_causal=is_causal)
-        exact_v = v.to(factors.q.dtype)
-        if average and not factors.is_one_block:
-            output, weights = _a_head_at_a_time(factors, exact_v)
-        else:
-            weights = factors.weights()
-            output = weights @ exact_v
-            weights = weights.mean(1) if average else weights
+    factors = weight_factors(q, k, mask, is_causal=is_causal)
+    exact_v = v if v.dtype == factors.q.dtype else v.to(factors.q.dtype)
+    if factors.is_one_block and _want_gradient(*tensors):
+        # Contiguous, since the forward and the backward pass would both copy them.
+        exact_qkv = (x.contiguous() for x in (factors.q, factors.k, exact_v))
+        output, weights = _AtOnce.apply(*exact_qkv, *factors[2:], average)  # type: ignore[no-untyped-call]
+    elif average and not factors.is_one_block:
+        output, weights = _by_heads(factors, exact_v)
+    else:
+        output, weights = _at_once(factors, exact_v, average)
+    if output.dtype == q.dtype:
+        return output, weights
     return output.to(q.dtype), weights.to(q.dtype)
 
 
-def _a_head_at_a_time(factors: WeightFactors, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The output (N, H, L, D) and the averaged weights (N, L, S)."""
+def _want_gradient(*tensors: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+class _AtOnce(Function):
+    """``_at_once``, with a backward pass that needs few operations."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        bias: Tensor | None,
+        blocked: Tensor | None,
+        average: bool,
+    ) -> tuple[Tensor, Tensor]:
+        weights = WeightFactors(q, k, bias, blocked).weights()
+        ctx.save_for_backward(q, k, v, bias, blocked, weights)
+        ctx.average = average
+        ctx.set_materialize_grads(False)  # weights that nobody uses cost nothing
+        return weights @ v, weights.mean(1) if average else weights.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        q, k, v, bias, blocked, weights = ctx.saved_tensors
+        factors = WeightFactors(q, k, bias, blocked)
+        if torch.is_grad_enabled():  # a gradient of this gradient is wanted
+            outputs = _at_once(factors, v, ctx.average)
+            return *differentiable_gradients(outputs, grads, (q, k, v)), None, None, None
+        of_output, of_weights = grads
+        grad_v = None
+        if of_weights is not None and ctx.average:
+            of_weights = (of_weights / q.shape[1]).unsqueeze(1)
+        if of_output is not None:
+            grad_v = weights.transpose(-2, -1) @ of_output
+            through_output = of_output @ v.transpose(-2, -1)
+            of_weights = through_output if of_weights is None else through_output + of_weights
+        if of_weights is None:  # an engine may pass no gradient on at all
+            return (None,) * 6
+        return *factors.gradients(weights, of_weights), grad_v, None, None, None
+
+
+def _at_once(factors: WeightFactors, v: Tensor, average: bool) -> tuple[Tensor, Tensor]:
+    """The output (N, H, L, D), and the weights (N, H, L, S) or averaged (N, L, S)."""
+    weights = factors.weights()
+    return weights @ v, weights.mean(1) if average else weights
+
+
+def _by_heads(factors: WeightFactors, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output (N, H, L, D) and the averaged weights (N, L, S), a head at a time."""
     N, H, L, D = factors.q.shape
     S = v.shape[2]
     output = v.new_empty(N, L, H, D).transpose(1, 2)  # the heads of a query side by side

@@ -8,7 +8,7 @@ pass makes the blocks again; where nobody uses the gradient of the weights, ther
 .. [1] Dao et al., "FlashAttention", 2022. https://arxiv.org/abs/2205.14135
 """
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -79,12 +79,13 @@ class _Weights(Function):
         *tensors, weights = ctx.saved_tensors
         factors = WeightFactors(*tensors)
         if torch.is_grad_enabled():  # a gradient of this gradient is wanted
-            return _backward_at_once(factors, grad, average=False)
+            outputs = [factors.weights()]
+            return *differentiable_gradients(outputs, [grad], factors[:2]), None, None
         if factors.is_one_block or _is_batched(grad):
-            return *_gradients(factors, weights, grad), None, None
+            return *factors.gradients(weights, grad), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
         for n, h in blocks(*weights.shape):
-            of_block = _gradients(factors.part(n, h), weights[n, h], grad[n, h])
+            of_block = factors.part(n, h).gradients(weights[n, h], grad[n, h])
             grad_q[n, h], grad_k[n, h] = of_block
         return grad_q, grad_k, None, None
 
@@ -110,15 +111,16 @@ class _AveragedWeights(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         factors = WeightFactors(*ctx.saved_tensors)
         if torch.is_grad_enabled():
-            return _backward_at_once(factors, grad, average=True)
+            outputs = [factors.weights().mean(1)]
+            return *differentiable_gradients(outputs, [grad], factors[:2]), None, None
         N, H, L, _ = factors.q.shape
         grad = grad / H
         if factors.is_one_block or _is_batched(grad):
-            return *_gradients(factors, factors.weights(), grad.unsqueeze(1)), None, None
+            return *factors.gradients(factors.weights(), grad.unsqueeze(1)), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
         for n, h in blocks_of_a_head(N, H, L, factors.k.shape[2]):
             part = factors.part(n, h)
-            grad_q[n, h], grad_k[n, h] = _gradients(part, part.weights(), grad[n])
+            grad_q[n, h], grad_k[n, h] = part.gradients(part.weights(), grad[n])
         return grad_q, grad_k, None, None
 
 
@@ -128,22 +130,21 @@ def _is_batched(grad: Tensor) -> bool:
     return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
 
 
-def _gradients(factors: WeightFactors, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of q and k; a row that sees no key gives 0, whatever its gradient."""
-    weighted = grad * weights
-    if factors.blocked is not None:
-        weighted = weighted.masked_fill_(factors.blocked, 0.0)
-    grad_scores = weighted.sub_(weights * weighted.sum(-1, keepdim=True))
-    grad_scores *= 1 / math.sqrt(factors.q.shape[-1])
-    return grad_scores @ factors.k, grad_scores.transpose(-2, -1) @ factors.q
+def differentiable_gradients(
+    outputs: Sequence[Tensor], grads: Sequence[Tensor | None], inputs: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """The gradients of the inputs that want one, with a gradient themselves.
 
-
-def _backward_at_once(
-    factors: WeightFactors, grad: Tensor, *, average: bool
-) -> tuple[Tensor | None, ...]:
-    """The same gradients, of operations that have a gradient themselves."""
-    weights = factors.weights()
-    wanted = [x for x in (factors.q, factors.k) if x.requires_grad]
-    output = weights.mean(1) if average else weights
-    grads = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
-    return *(next(grads) if x.requires_grad else None for x in (factors.q, factors.k)), None, None
+    Args:
+        outputs: Of operations on the inputs that have a second derivative, of any shapes.
+        grads: Theirs, each of its output's shape; None where an output was not used.
+        inputs: Of any shapes.
+    """
+    used = [(y, grad) for y, grad in zip(outputs, grads, strict=True) if grad is not None]
+    wanted = [x for x in inputs if x.requires_grad]
+    found = iter(
+        torch.autograd.grad(
+            [y for y, _ in used], wanted, [g for _, g in used], create_graph=True, allow_unused=True
+        )
+    )
+    return [next(found) if x.requires_grad else None for x in inputs]

@@ -98,7 +98,7 @@ def test_a_recorder_sees_it(average):
     torch.testing.assert_close(seen, weights, rtol=0, atol=1e-6)
 
 
-def test_only_where_no_gradient_is_wanted(monkeypatch):
+def test_where_the_fused_kernel_is_called_instead(monkeypatch):
     calls = []
     fused = F.scaled_dot_product_attention
     monkeypatch.setattr(
@@ -106,30 +106,125 @@ def test_only_where_no_gradient_is_wanted(monkeypatch):
     )
     module = MultiheadAttention(10, 5, dropout=0.5)
     x = torch.randn(3, 7, 10)
-    module(x, x, x)
+    are_few = blocks.ONE_BLOCK > 0
+
+    def fused_calls(**call: bool) -> int:
+        calls.clear()
+        module(x, x, x, **call)
+        return len(calls)
+
+    assert fused_calls() == 1  # drops weights
+    module.eval()
+    assert fused_calls() == (0 if are_few else 1)
+    assert fused_calls(need_weights=False) == 1
     with torch.no_grad():
-        module(x, x, x)  # drops weights
-        assert len(calls) == 2
-        module.eval()(x, x, x)
-        assert len(calls) == 2
-        module(x, x, x, need_weights=False)
-        assert len(calls) == 3
+        assert fused_calls() == 0
+        assert fused_calls(need_weights=False) == 1
         with torch.autocast("cpu"):
-            module(x, x, x)
-        assert len(calls) == 4
+            assert fused_calls() == 1
+        calls.clear()
         copy.deepcopy(module).to("meta")(*[x.to("meta")] * 3)
-        assert len(calls) == 5
+        assert len(calls) == 1
 
 
 def test_what_transforms_look_into_is_left_to_the_fused_kernel():
     q, k, v = heads()
     assert is_faster_together(q, k, v, None)
-    assert not is_faster_together(q, k, v.requires_grad_(), None)
+    assert is_faster_together(q, k, v.requires_grad_(), None) == (blocks.ONE_BLOCK > 0)
     with torch.no_grad():
         assert is_faster_together(q, k, v, None)
     seen = []
     torch.func.vmap(lambda q: seen.append(is_faster_together(q, k, v, None)) or q)(q)
     assert seen == [False]
+
+
+def both(kind: str, average: bool, dtype: torch.dtype = torch.float64) -> tuple[tuple, ...]:
+    """Inputs, our output and weights, and the reference's; all with gradient."""
+    mask, is_causal = masks()[kind]
+    qkv = tuple(x.requires_grad_() for x in heads(dtype))
+    output, whole = functional.attention(*qkv, mask, is_causal=is_causal)
+    ours = attend_with_weights(*qkv, mask, is_causal, average)
+    return qkv, ours, (output, whole.mean(1) if average else whole)
+
+
+@pytest.mark.parametrize("used", [(0, 1), (0,), (1,)], ids=["both", "output", "weights"])
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("kind", masks())
+def test_gradients(kind, average, used):
+    qkv, ours, expected = both(kind, average)
+    grads = [torch.randn_like(expected[i]) for i in used]
+    for mine, right in zip(ours, expected, strict=True):
+        torch.testing.assert_close(mine, right, rtol=0, atol=1e-12)
+    found, right = (
+        torch.autograd.grad([pair[i] for i in used], qkv, grads, materialize_grads=True)
+        for pair in (ours, expected)
+    )
+    for name, mine, theirs in zip("qkv", found, right, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 2)])
+def test_gradients_of_some_inputs(wanted):
+    qkv = heads()
+    for i in wanted:
+        qkv[i].requires_grad_()
+    inputs = [qkv[i] for i in wanted]
+    found, right = (
+        torch.autograd.grad(sum(y.square().sum() for y in outputs), inputs)
+        for outputs in (attend_with_weights(*qkv), functional.attention(*qkv))
+    )
+    torch.testing.assert_close(found, right, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_in_half_precision_come_from_single_precision(dtype):
+    qkv = [x.requires_grad_() for x in heads(dtype)]
+    exact = [x.detach().float().requires_grad_() for x in qkv]
+    for inputs, attend in ((qkv, attend_with_weights), (exact, functional.attention)):
+        output, weights = attend(*inputs)
+        (output.float().sum() + weights.float().square().sum()).backward()
+    for half, single in zip(qkv, exact, strict=True):
+        torch.testing.assert_close(half.grad, single.grad.to(dtype), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("kind", ["none", "padding", "float"])
+def test_second_derivative(kind, average):
+    if blocks.ONE_BLOCK == 0 and average:
+        pytest.skip("many averaged weights carry no gradient from here")
+    mask, is_causal = masks()[kind]
+    qkv = [x.requires_grad_() for x in heads()]
+    torch.autograd.gradgradcheck(
+        lambda *qkv: attend_with_weights(*qkv, mask, is_causal, average), qkv, fast_mode=True
+    )
+    torch.autograd.gradgradcheck(
+        lambda *qkv: attend_with_weights(*qkv, mask, is_causal, average)[0], qkv, fast_mode=True
+    )
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_several_gradients_at_once(average):
+    qkv, ours, _ = both("per head", average)
+    for used in (ours, ours[:1], ours[1:]):
+        grads = [torch.randn(13, *y.shape, dtype=y.dtype) for y in used]
+        options = {"retain_graph": True, "materialize_grads": True}
+        batched = torch.autograd.grad(used, qkv, grads, is_grads_batched=True, **options)
+        one_by_one = [
+            torch.autograd.grad(used, qkv, each, **options) for each in zip(*grads, strict=True)
+        ]
+        for mine, right in zip(batched, zip(*one_by_one, strict=True), strict=True):
+            expected = torch.stack(right)  # v's is not batched where only the weights are used
+            torch.testing.assert_close(mine.expand_as(expected), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_rows_that_see_nothing_give_no_gradient_whatever_they_get(average):
+    qkv, (output, weights), _ = both("padding", average)
+    grads = torch.zeros_like(output), torch.zeros_like(weights)
+    for grad in grads:
+        grad[2] = torch.inf  # the sample whose every key is padding
+    found = torch.autograd.grad((output, weights), qkv[:2], grads)
+    assert not any(grad.any() for grad in found)
 
 
 @pytest.mark.parametrize("average", [True, False])

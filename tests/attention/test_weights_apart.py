@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_lab import MultiheadAttention
-from mha_lab.attention import blocks, weights
+from mha_lab.attention import blocks
 from mha_lab.attention.functional import attention_scores, attention_weights
 from mha_lab.attention.weights import weights_apart
 
@@ -117,7 +117,7 @@ def test_unused_weights_have_no_backward_pass(average, monkeypatch):
     def fail(*_):
         raise RuntimeError("nobody asked for this gradient")
 
-    monkeypatch.setattr(weights, "_gradients", fail)
+    monkeypatch.setattr(blocks.WeightFactors, "gradients", fail)
     module = MultiheadAttention(10, 5)
     x = torch.randn(3, 7, 10, requires_grad=True)
     output, attn = module(x, x, x, average_attn_weights=average)
