@@ -57,7 +57,7 @@ def attend_with_weights(
 
     Returns:
         The output (N, H, L, D), and the weights (N, H, L, S) or averaged (N, L, S), all in the
-        dtype of q. Few weights and their output carry gradient, many do not.
+        dtype of q. They carry gradient, also a second one.
     """
     tensors = (q, k, v)
     if has_torch_function(tensors):
@@ -85,7 +85,7 @@ def _want_gradient(*tensors: Tensor) -> bool:
 
 
 class _AtOnce(Function):
-    """``_at_once``, with a backward pass that needs few operations."""
+    """``_at_once`` with a backward pass of few operations."""
 
     @staticmethod
     def forward(
