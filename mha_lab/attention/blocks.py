@@ -15,8 +15,8 @@ from torch.autograd import forward_ad
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.masks import has_blocked_rows, open_blocked_rows
 
-BLOCK_ELEMENTS = 2**20
-"""How many weights a block has at most, if one head has fewer: 4 MiB in float32."""
+BLOCK_ELEMENTS = 2**18
+"""How many weights a block has at most, if one head has fewer: 1 MiB in float32."""
 
 ONE_BLOCK = 2**19
 """Calls with so few weights are not cut: there is no memory to save, only time."""
@@ -44,8 +44,27 @@ class WeightFactors(NamedTuple):
         return is_small(self.q, self.k)
 
     def weights(self) -> Float[Tensor, "N H L S"]:
-        """All weights at once; where gradients are enabled, with theirs."""
+        """All weights at once, with gradient where q or k has one."""
         return _weights_of(*self)
+
+    def weights_by_head(self) -> Iterator[tuple[slice, int, "WeightFactors", Tensor]]:
+        """The weights in blocks of one head each, with gradient where q or k has one.
+
+        Without, a block is computed where the last one lay, and must be done with before the next:
+        fresh memory takes longer than the products that fill it.
+
+        Yields:
+            Which samples, which head, what their weights are made from, and these (n, L, S).
+        """
+        N, H, L, _ = self.q.shape
+        S = self.k.shape[2]
+        samples = max(1, BLOCK_ELEMENTS // max(1, L * S))
+        memory = self.q.new_empty(min(N, samples), L, S) if self.q.is_cpu else None
+        for start in range(0, N, samples):
+            n = slice(start, start + samples)
+            for h in range(H):
+                part = self.part(n, h)
+                yield n, h, part, _weights_of(*part, memory)
 
     def gradients(self, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Those of q and k, from the weights and their gradient.
@@ -120,40 +139,33 @@ def _has_tangent(x: Tensor) -> bool:
 
 def blocks(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, slice]]:
     """Cut samples and heads into blocks: whole samples, or some heads of one sample."""
+    samples = max(1, BLOCK_ELEMENTS // max(1, H * L * S))
     heads = min(H, max(1, BLOCK_ELEMENTS // max(1, L * S)))
-    for n in _samples(N, H * L * S):
+    for n in range(0, N, samples):
         for h in range(0, H, heads):
-            yield n, slice(h, h + heads)
+            yield slice(n, n + samples), slice(h, h + heads)
 
 
-def blocks_of_a_head(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, int]]:
-    """Cut samples and heads into blocks of one head each."""
-    for n in _samples(N, L * S):
-        for h in range(H):
-            yield n, h
-
-
-def _samples(N: int, elements: int) -> Iterator[slice]:
-    """Cut the batch into slices of a block each, at least one sample of so many elements."""
-    step = max(1, BLOCK_ELEMENTS // max(1, elements))
-    for start in range(0, N, step):
-        yield slice(start, start + step)
-
-
-def _weights_of(q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None) -> Tensor:
-    """The weights of some queries (..., L, D) over keys (..., S, D)."""
+def _weights_of(
+    q: Tensor,
+    k: Tensor,
+    bias: Tensor | None,
+    blocked: Tensor | None,
+    memory: Tensor | None = None,
+) -> Tensor:
+    """The weights of some queries (..., L, D) over keys (..., S, D), in memory if given."""
     shape = *q.shape[:-1], k.shape[-2]
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
         scores = _scores_of(q, k).view(shape)
         weights = (scores if bias is None else scores + bias).softmax(-1)
         return weights if blocked is None else weights.masked_fill(blocked, 0.0)
-    weights = q.new_empty(shape)
+    weights = q.new_empty(shape) if memory is None else memory[: shape[0]]
     _scores_of(q, k, out=weights.flatten(0, -3))
     if bias is not None:
         weights += bias
     # On a CPU, fresh memory for many weights takes longer than their softmax; for few, reading and
     # writing the same memory does.
-    in_place = weights.device.type == "cpu" and weights.numel() > ONE_BLOCK
+    in_place = memory is not None or (weights.is_cpu and weights.numel() > ONE_BLOCK)
     weights = torch.softmax(weights, -1, out=weights if in_place else None)
     return weights if blocked is None else weights.masked_fill_(blocked, 0.0)
 

@@ -16,7 +16,6 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from mha_lab.attention.blocks import (
     WeightFactors,
-    blocks_of_a_head,
     is_plain,
     is_small,
     weight_factors,
@@ -135,8 +134,7 @@ def _by_heads(factors: WeightFactors, v: Tensor) -> tuple[Tensor, Tensor]:
     S = v.shape[2]
     output = v.new_empty(N, L, H, D).transpose(1, 2)  # the heads of a query side by side
     mean = v.new_zeros(N, L, S)
-    for n, head in blocks_of_a_head(N, H, L, S):
-        block = factors.part(n, head).weights()
-        mean[n].add_(block, alpha=1 / H)
-        output[n, head] = block @ v[n, head]
+    for n, h, _, weights in factors.weights_by_head():
+        mean[n].add_(weights, alpha=1 / H)
+        output[n, h] = weights @ v[n, h]
     return output, mean

@@ -19,7 +19,6 @@ from torch.autograd import Function
 from mha_lab.attention.blocks import (
     WeightFactors,
     blocks,
-    blocks_of_a_head,
     is_plain,
     weight_factors,
 )
@@ -103,8 +102,8 @@ class _AveragedWeights(Function):
             return factors.weights().mean(1)
         N, H, L, _ = q.shape
         mean = q.new_zeros(N, L, k.shape[2])
-        for n, h in blocks_of_a_head(N, H, L, k.shape[2]):
-            mean[n].add_(factors.part(n, h).weights(), alpha=1 / H)
+        for n, _, _, weights in factors.weights_by_head():
+            mean[n].add_(weights, alpha=1 / H)
         return mean
 
     @staticmethod
@@ -113,14 +112,12 @@ class _AveragedWeights(Function):
         if torch.is_grad_enabled():
             outputs = [factors.weights().mean(1)]
             return *differentiable_gradients(outputs, [grad], factors[:2]), None, None
-        N, H, L, _ = factors.q.shape
-        grad = grad / H
+        grad = grad / factors.q.shape[1]
         if factors.is_one_block or _is_batched(grad):
             return *factors.gradients(factors.weights(), grad.unsqueeze(1)), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
-        for n, h in blocks_of_a_head(N, H, L, factors.k.shape[2]):
-            part = factors.part(n, h)
-            grad_q[n, h], grad_k[n, h] = part.gradients(part.weights(), grad[n])
+        for n, h, part, weights in factors.weights_by_head():
+            grad_q[n, h], grad_k[n, h] = part.gradients(weights, grad[n])
         return grad_q, grad_k, None, None
 
 
