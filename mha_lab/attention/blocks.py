@@ -76,7 +76,9 @@ class WeightFactors(NamedTuple):
         if self.blocked is not None:
             grad_scores = grad_scores.masked_fill(self.blocked, 0.0)
         scale = 1 / math.sqrt(self.q.shape[-1])
-        return grad_scores @ self.k * scale, grad_scores.transpose(-2, -1) @ self.q * scale
+        grad_scores, q, k = _matrices(grad_scores), _matrices(self.q), _matrices(self.k)
+        grad_q = _product(grad_scores, k, scale).reshape(self.q.shape)
+        return grad_q, _product(grad_scores.transpose(1, 2), q, scale).reshape(self.k.shape)
 
     def part(self, n: slice, h: slice | int) -> "WeightFactors":
         """Those of some samples and some heads, or of one head, which then has no axis."""
@@ -155,12 +157,13 @@ def _weights_of(
 ) -> Tensor:
     """The weights of some queries (..., L, D) over keys (..., S, D), in memory if given."""
     shape = *q.shape[:-1], k.shape[-2]
+    scale = 1 / math.sqrt(q.shape[-1])
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
-        scores = _scores_of(q, k).view(shape)
+        scores = _product(_matrices(q), _matrices(k).transpose(1, 2), scale).view(shape)
         weights = (scores if bias is None else scores + bias).softmax(-1)
         return weights if blocked is None else weights.masked_fill(blocked, 0.0)
     weights = q.new_empty(shape) if memory is None else memory[: shape[0]]
-    _scores_of(q, k, out=weights.flatten(0, -3))
+    _product(_matrices(q), _matrices(k).transpose(1, 2), scale, out=_matrices(weights))
     if bias is not None:
         weights += bias
     # On a CPU, fresh memory for many weights takes longer than their softmax; for few, reading and
@@ -170,16 +173,15 @@ def _weights_of(
     return weights if blocked is None else weights.masked_fill_(blocked, 0.0)
 
 
-def _scores_of(q: Tensor, k: Tensor, out: Tensor | None = None) -> Tensor:
-    """The scores (·, L, S) of all axes before the last two in one."""
-    return torch.baddbmm(
-        q.new_zeros(1),
-        q.flatten(0, -3),
-        k.flatten(0, -3).transpose(1, 2),
-        beta=0,
-        alpha=1 / math.sqrt(q.shape[-1]),
-        out=out,
-    )
+def _matrices(x: Tensor) -> Tensor:
+    """(·, L, D) of (..., L, D)."""
+    return x.reshape(x.shape[:-2].numel(), *x.shape[-2:])
+
+
+def _product(a: Tensor, b: Tensor, scale: float, out: Tensor | None = None) -> Tensor:
+    """The scaled product of matrices."""
+    nothing = a.new_zeros(1)  # what is multiplied by beta
+    return torch.baddbmm(nothing, a, b, beta=0, alpha=scale, out=out)
 
 
 def _part(mask: Tensor | None, n: slice, h: slice | int) -> Tensor | None:
