@@ -6,12 +6,9 @@ few, also with a gradient, whose backward pass then has the weights at hand. Man
 is wanted are made in blocks of one head while each lies in the cache; all heads' never exist.
 """
 
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd import Function
 from torch.overrides import handle_torch_function, has_torch_function
 
 from mha_lab.attention.blocks import (
@@ -21,7 +18,6 @@ from mha_lab.attention.blocks import (
     weight_factors,
 )
 from mha_lab.attention.functional import Mask
-from mha_lab.attention.weights import differentiable_gradients
 
 
 def is_faster_together(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> bool:
@@ -30,7 +26,10 @@ def is_faster_together(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> bo
         q.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
         and is_plain(q, k, mask)
-        and (is_small(q, k) or not _want_gradient(q, k, v))
+        and (
+            is_small(q, k)
+            or not (torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)))
+        )
     )
 
 
@@ -66,11 +65,7 @@ def attend_with_weights(
         return attended
     factors = weight_factors(q, k, mask, is_causal=is_causal)
     exact_v = v if v.dtype == factors.q.dtype else v.to(factors.q.dtype)
-    if factors.is_one_block and _want_gradient(*tensors):
-        # Contiguous, since the forward and the backward pass would both copy them.
-        exact_qkv = (x.contiguous() for x in (factors.q, factors.k, exact_v))
-        output, weights = _AtOnce.apply(*exact_qkv, *factors[2:], average)  # type: ignore[no-untyped-call]
-    elif average and not factors.is_one_block:
+    if average and not factors.is_one_block:
         output, weights = _by_heads(factors, exact_v)
     else:
         output, weights = _at_once(factors, exact_v, average)
@@ -79,53 +74,14 @@ def attend_with_weights(
     return output.to(q.dtype), weights.to(q.dtype)
 
 
-def _want_gradient(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-
-
-class _AtOnce(Function):
-    """``_at_once`` with a backward pass of few operations."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        bias: Tensor | None,
-        blocked: Tensor | None,
-        average: bool,
-    ) -> tuple[Tensor, Tensor]:
-        weights = WeightFactors(q, k, bias, blocked).weights()
-        ctx.save_for_backward(q, k, v, bias, blocked, weights)
-        ctx.average = average
-        ctx.set_materialize_grads(False)  # weights that nobody uses cost nothing
-        return weights @ v, weights.mean(1) if average else weights.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        q, k, v, bias, blocked, weights = ctx.saved_tensors
-        factors = WeightFactors(q, k, bias, blocked)
-        if torch.is_grad_enabled():  # a gradient of this gradient is wanted
-            outputs = _at_once(factors, v, ctx.average)
-            return *differentiable_gradients(outputs, grads, (q, k, v)), None, None, None
-        of_output, of_weights = grads
-        grad_v = None
-        if of_weights is not None and ctx.average:
-            of_weights = (of_weights / q.shape[1]).unsqueeze(1)
-        if of_output is not None:
-            grad_v = weights.transpose(-2, -1) @ of_output
-            through_output = of_output @ v.transpose(-2, -1)
-            of_weights = through_output if of_weights is None else through_output + of_weights
-        if of_weights is None:  # an engine may pass no gradient on at all
-            return (None,) * 6
-        return *factors.gradients(weights, of_weights), grad_v, None, None, None
-
-
 def _at_once(factors: WeightFactors, v: Tensor, average: bool) -> tuple[Tensor, Tensor]:
     """The output (N, H, L, D), and the weights (N, H, L, S) or averaged (N, L, S)."""
     weights = factors.weights()
-    return weights @ v, weights.mean(1) if average else weights
+    output = weights @ v
+    if average:
+        return output, weights.mean(1)
+    # The backward pass needs the weights as they are; who gets them may change what he got.
+    return output, weights.clone() if output.requires_grad else weights
 
 
 def _by_heads(factors: WeightFactors, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,6 @@ pass makes the blocks again; where nobody uses the gradient of the weights, ther
 .. [1] Dao et al., "FlashAttention", 2022. https://arxiv.org/abs/2205.14135
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -78,8 +77,7 @@ class _Weights(Function):
         *tensors, weights = ctx.saved_tensors
         factors = WeightFactors(*tensors)
         if torch.is_grad_enabled():  # a gradient of this gradient is wanted
-            outputs = [factors.weights()]
-            return *differentiable_gradients(outputs, [grad], factors[:2]), None, None
+            return _differentiable_gradients(factors.weights(), grad, factors)
         if factors.is_one_block or _is_batched(grad):
             return *factors.gradients(weights, grad), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
@@ -110,8 +108,7 @@ class _AveragedWeights(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         factors = WeightFactors(*ctx.saved_tensors)
         if torch.is_grad_enabled():
-            outputs = [factors.weights().mean(1)]
-            return *differentiable_gradients(outputs, [grad], factors[:2]), None, None
+            return _differentiable_gradients(factors.weights().mean(1), grad, factors)
         grad = grad / factors.q.shape[1]
         if factors.is_one_block or _is_batched(grad):
             return *factors.gradients(factors.weights(), grad.unsqueeze(1)), None, None
@@ -127,21 +124,10 @@ def _is_batched(grad: Tensor) -> bool:
     return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
 
 
-def differentiable_gradients(
-    outputs: Sequence[Tensor], grads: Sequence[Tensor | None], inputs: Sequence[Tensor]
-) -> list[Tensor | None]:
-    """The gradients of the inputs that want one, with a gradient themselves.
-
-    Args:
-        outputs: Of operations on the inputs that have a second derivative, of any shapes.
-        grads: Theirs, each of its output's shape; None where an output was not used.
-        inputs: Of any shapes.
-    """
-    used = [(y, grad) for y, grad in zip(outputs, grads, strict=True) if grad is not None]
-    wanted = [x for x in inputs if x.requires_grad]
-    found = iter(
-        torch.autograd.grad(
-            [y for y, _ in used], wanted, [g for _, g in used], create_graph=True, allow_unused=True
-        )
-    )
-    return [next(found) if x.requires_grad else None for x in inputs]
+def _differentiable_gradients(
+    output: Tensor, grad: Tensor, factors: WeightFactors
+) -> tuple[Tensor | None, ...]:
+    """The gradients of q and k, of operations that have a gradient themselves."""
+    wanted = [x for x in (factors.q, factors.k) if x.requires_grad]
+    grads = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
+    return *(next(grads) if x.requires_grad else None for x in (factors.q, factors.k)), None, None

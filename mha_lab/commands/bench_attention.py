@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from mha_lab.commands.arguments import no_more, split, whole_number
 from mha_lab.commands.attention_timing import MODES, WEIGHTS, Shape, time_case, time_kernels
 from mha_lab.errors import UserError
+from mha_lab.terminal import show_table
 
 if TYPE_CHECKING:
     import torch
@@ -148,13 +149,4 @@ def _show(
 
         print(f"\n{markdown_table(Document(columns, rows, '', numeric))}")
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table()
-    for number, column in enumerate(columns):
-        is_numeric = number >= len(columns) - numeric
-        table.add_column(column, justify="right" if is_numeric else "left")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    show_table(columns, rows, numeric=numeric)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.commands.arguments import split, whole_number
+from mha_lab.terminal import show_table
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -29,21 +30,22 @@ def main(arguments: Sequence[str]) -> int:
     rounds = whole_number("rounds", settings.get("rounds", "5"), low=1, high=1000)
     steps = whole_number("steps", settings.get("steps", "200"), low=_WARMUP_STEPS + 1, high=10**6)
 
-    from rich.console import Console
-    from rich.table import Table
-
     from mha_lab.config import compose
 
-    table = Table("round", "bare loop, steps/s", "harness, steps/s", "ratio")
-    ratios = []
+    rows, ratios = [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
             run_dir = Path(folder) / str(number)
             cfg = compose(overrides or ["+experiment=copy"], run_dir=run_dir)
-            bare, harness = bare_loop(cfg, steps), harness_loop(cfg, steps)
+            loops = [bare_loop, harness_loop]
+            if number % 2:  # a machine that grows slower or faster favours neither
+                loops.reverse()
+            speed = {loop: loop(cfg, steps) for loop in loops}
+            bare, harness = speed[bare_loop], speed[harness_loop]
             ratios.append(harness / bare)
-            table.add_row(str(number + 1), f"{bare:.1f}", f"{harness:.1f}", f"{harness / bare:.3f}")
-    Console().print(table)
+            rows.append((str(number + 1), f"{bare:.1f}", f"{harness:.1f}", f"{ratios[-1]:.3f}"))
+    columns = ("round", "bare loop, steps/s", "harness, steps/s", "ratio")
+    show_table(columns, rows, numeric=3)
     print(f"median ratio {statistics.median(ratios):.3f}")
     return 0
 

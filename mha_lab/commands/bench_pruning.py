@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mha_lab.commands.arguments import split, whole_number
+from mha_lab.terminal import show_table
 
 _SETTINGS = ("repeats", "trials", "pruner")
 _PLAIN_RUNS = [
@@ -42,10 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     trials = whole_number("trials", settings.get("trials", "30"), low=2, high=10_000)
     pruner = settings.get("pruner", "hyperband")
 
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("repeat", "steps", f"steps, {pruner}", "saved", "best, test", f"best, {pruner}")
+    rows = []
     for repeat in range(repeats):
         words = [*(overrides or _PLAIN_RUNS), f"sweep.n_trials={trials}"]
         whole, pruned = (
@@ -54,14 +52,16 @@ def main(arguments: Sequence[str]) -> int:
         )
         saved = 1 - pruned.steps / whole.steps
         row = (
+            str(repeat + 1),
             f"{whole.steps:,}",
             f"{pruned.steps:,}",
             f"{saved:.0%}",
             *map(_found, (whole, pruned)),
         )
-        print(repeat + 1, *row, sep="  ", flush=True)
-        table.add_row(str(repeat + 1), *row)
-    Console().print(table)
+        print(*row, sep="  ", flush=True)
+        rows.append(row)
+    columns = ("repeat", "steps", f"steps, {pruner}", "saved", "best, test", f"best, {pruner}")
+    show_table(columns, rows, numeric=5)
     return 0
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.commands.arguments import split, whole_number
+from mha_lab.terminal import show_table
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -30,21 +31,18 @@ def main(arguments: Sequence[str]) -> int:
     settings, overrides = split(arguments, ("pairs",))
     pairs = whole_number("pairs", settings.get("pairs", "60"), low=2, high=10_000)
 
-    from rich.console import Console
-    from rich.table import Table
-
     from mha_lab.config import compose
 
     with tempfile.TemporaryDirectory() as folder:
         cfg = compose(overrides or ["+experiment=copy"], run_dir=Path(folder) / "run")
         seconds = stretches(cfg, pairs + _WARMUP_PAIRS)[2 * _WARMUP_PAIRS :]
-    table = Table("validations", "median, ms", "lower quartile, ms", "upper quartile, ms")
-    medians = []
+    rows, medians = [], []
     for name, mine in (("without maps", seconds[0::2]), ("with maps", seconds[1::2])):
         low, median, high = statistics.quantiles(mine, n=4)
         medians.append(median)
-        table.add_row(f"{len(mine)} {name}", *(f"{1e3 * each:.1f}" for each in (median, low, high)))
-    Console().print(table)
+        rows.append((f"{len(mine)} {name}", *(f"{1e3 * x:.1f}" for x in (median, low, high))))
+    columns = ("validations", "median, ms", "lower quartile, ms", "upper quartile, ms")
+    show_table(columns, rows, numeric=3)
     print(f"ratio of the medians {medians[1] / medians[0]:.3f}")
     return 0
 

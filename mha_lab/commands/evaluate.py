@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mha_lab.commands.arguments import split
 from mha_lab.errors import UserError
+from mha_lab.terminal import show_table
 
 _SETTINGS = ("run", "checkpoint")
 
@@ -25,20 +26,19 @@ def main(arguments: Sequence[str]) -> int:
     if "run" not in settings:
         raise UserError("evaluate needs run=FOLDER, the folder of a trained run")
 
-    from rich.console import Console
-    from rich.table import Table
-
     from mha_lab.evaluation import evaluate
     from mha_lab.training.run_folder import write_rows, write_summary
 
     folder = Path(settings["run"])
     metrics, rows = evaluate(folder, overrides, checkpoint=settings.get("checkpoint", "best"))
-    table = Table("length", "sequences", "sequence accuracy")
-    for row in rows:
-        table.add_row(
-            f"{row['length']:.0f}", f"{row['sequences']:.0f}", f"{row['sequence_accuracy']:.4f}"
-        )
-    Console().print(table)
+    show_table(
+        ("length", "sequences", "sequence accuracy"),
+        [
+            (f"{row['length']:.0f}", f"{row['sequences']:.0f}", f"{row['sequence_accuracy']:.4f}")
+            for row in rows
+        ],
+        numeric=3,
+    )
     for key, value in metrics.items():
         print(f"{key:<24} {value:.4f}")
     kept = folder / "evaluations" / time.strftime("%Y-%m-%d_%H-%M-%S")

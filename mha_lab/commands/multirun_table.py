@@ -5,6 +5,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from mha_lab.terminal import show_table
 from mha_lab.training.run_folder import read_summary, write_rows
 
 _METRICS = {
@@ -22,9 +23,6 @@ def show(folder: Path) -> int:
     Returns:
         The exit code: 0, or the worst of the runs that failed (2 where one was misasked).
     """
-    from rich.console import Console
-    from rich.table import Table
-
     rows = [_row(run) for run in sorted(_runs(folder), key=lambda run: int(run.name))]
     if not rows:
         return 1
@@ -33,17 +31,20 @@ def show(folder: Path) -> int:
         for key in dict.fromkeys(key for row in rows for key in row["overrides"])
         if len({row["overrides"].get(key) for row in rows}) > 1
     ]
-    table = Table(title=str(folder))
-    for column in ("run", *varying, *_METRICS.values(), "status"):
-        table.add_column(column)
-    for row in rows:
-        table.add_row(
-            row["run"],
-            *(row["overrides"].get(key, "") for key in varying),
-            *(_number(row["summary"].get(key)) for key in _METRICS),
-            row["summary"].get("status", "unfinished"),
-        )
-    Console().print(table)
+    show_table(
+        ("run", *varying, "status", *_METRICS.values()),
+        [
+            (
+                row["run"],
+                *(row["overrides"].get(key, "") for key in varying),
+                row["summary"].get("status", "unfinished"),
+                *(_number(row["summary"].get(key)) for key in _METRICS),
+            )
+            for row in rows
+        ],
+        title=str(folder),
+        numeric=len(_METRICS),
+    )
     write_rows(
         folder / "summary.csv",
         [

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from mha_lab.commands.arguments import split
 from mha_lab.errors import UserError, nearest
+from mha_lab.terminal import show_table
 
 if TYPE_CHECKING:
     from mha_lab.reporting.comparison import Comparison
@@ -120,22 +121,10 @@ def _write(
 
 
 def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
     from mha_lab.reporting.sections import main_table
 
     table: Table = main_table(comparison)
-    shown = RichTable(title=Text(document.title), title_justify="left", box=box.SIMPLE_HEAD)
-    for i, column in enumerate(table.columns):
-        is_number = i >= len(table.columns) - table.numeric
-        shown.add_column(Text(column), justify="right" if is_number else "left")
-    for row in table.rows:
-        shown.add_row(*map(Text, row))
-    # In a file or a pipe no line is too long.
-    Console(width=None if sys.stdout.isatty() else 200).print(shown)
+    show_table(table.columns, table.rows, title=document.title, numeric=table.numeric)
     for name in ("index.html", "report.md", "report.csv", "runs.csv"):
         print(out / name)
 

@@ -1,20 +1,16 @@
 """What a sweep found: trials in order of merit, ``sweep.csv``, and the table in the terminal."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
-from rich import box
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.run_trial import trial_folder
 from mha_lab.sweeping.settings import MAXIMIZE
 from mha_lab.sweeping.slots import REASON
 from mha_lab.sweeping.worker import METRICS, SECONDS, STEPS
+from mha_lab.terminal import show_table
 from mha_lab.training.run_folder import write_rows
 
 CSV = "sweep.csv"
@@ -78,14 +74,11 @@ def write_csv(plan: Plan, results: list[Result]) -> None:
     write_rows(plan.folder / CSV, rows)
 
 
-def show(plan: Plan, results: list[Result], console: Console) -> None:
+def show(plan: Plan, results: list[Result]) -> None:
     """Print the table."""
-    table = Table(title=f"sweep {plan.name}", box=box.SIMPLE_HEAD)
     objectives = plan.settings.objectives
-    for column in ("trial", *plan.space, *objectives, "steps", "seconds", "state"):
-        table.add_column(_on_lines(column), no_wrap=True)
-    for result in results[:MOST_ROWS]:
-        table.add_row(
+    rows = [
+        (
             f"{result.trial.number}{' ★' if result.is_best else ''}",
             *(number(result.trial.params.get(key)) for key in plan.space),
             *(number(result.objectives.get(name)) for name in objectives),
@@ -93,16 +86,12 @@ def show(plan: Plan, results: list[Result], console: Console) -> None:
             number(result.attribute(SECONDS, None)),
             result.state,
         )
-    # Whole lines, also where the terminal is narrower, or is none.
-    needed = Measurement.get(console, console.options.update(max_width=500), table).maximum
-    console.print(table, width=needed, crop=False, soft_wrap=False)
+        for result in results[:MOST_ROWS]
+    ]
+    columns = ("trial", *plan.space, *objectives, "steps", "seconds", "state")
+    show_table(columns, rows, title=f"sweep {plan.name}")
     if len(results) > MOST_ROWS:
-        console.print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
-
-
-def _on_lines(name: str) -> str:
-    """``val/sequence_accuracy`` in three short lines, so that the columns are narrow."""
-    return re.sub(r"([./_])", r"\1\n", name)
+        print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
 
 
 def number(value: Any) -> str:

@@ -59,7 +59,7 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
     """Write table, best config and pictures; say where they are."""
     results = rank(plan, slots.trials())
     write_csv(plan, results)
-    show(plan, results, console)
+    show(plan, results)
     if not results[0].objectives:
         reasons = [result.attribute(REASON) for result in results]
         console.print(f"no trial was completed; the first one: {reasons[0]}", highlight=False)
