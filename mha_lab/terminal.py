@@ -29,8 +29,6 @@ def show_table(
     from rich.text import Text
 
     table = Table(
-        title=Text(title) if title else None,
-        title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
@@ -42,6 +40,8 @@ def show_table(
         table.add_column(header, justify="right" if is_number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
+    if title:
+        print(title)
     console = Console()
     needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
     Console(width=max(needed, console.width)).print(table)

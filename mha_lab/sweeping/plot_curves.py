@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.plot_parts import BEST, PRUNED, Colors, new_figure
@@ -30,6 +31,7 @@ def draw_curves(plan: Plan, results: Sequence[Result]) -> Figure:
         axes.plot(
             steps,
             values,
+            marker="o" if len(steps) == 1 else None,  # else one validation would not be seen
             color=BEST if is_best else colors.of(result),
             linewidth=3 if is_best else 1.2,
             alpha=0.85,
@@ -41,6 +43,7 @@ def draw_curves(plan: Plan, results: Sequence[Result]) -> Figure:
             marker = "x" if result.state == "pruned" else "v"
             axes.plot(steps[-1], values[-1], marker, color=PRUNED, label=label or None)
     axes.set(xlabel="training step", ylabel=metric)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:

@@ -49,6 +49,7 @@ class Colors:
         low, high = min(finite), max(finite)
         is_higher_better = plan.settings.directions[0] == MAXIMIZE
         self._map = colormaps["viridis_r" if is_higher_better else "viridis"]
+        self._tells = high > low
         self._norm = Normalize(low, high if high > low else low + 1)
         self._worst = low if is_higher_better else high
 
@@ -60,5 +61,7 @@ class Colors:
         return self._map(self._norm(value if math.isfinite(value) else self._worst))
 
     def bar(self, figure: Figure, axes: Any) -> None:
-        """Draw the legend of the colors."""
+        """Draw the legend of the colors, unless they are all the same."""
+        if not self._tells:
+            return
         figure.colorbar(ScalarMappable(self._norm, self._map), ax=axes, label=self.name, pad=0.02)

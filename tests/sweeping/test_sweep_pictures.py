@@ -88,6 +88,17 @@ def test_learning_curves_are_those_of_metrics_csv(plan: Plan, trials: list[Froze
     assert read_curve(plan.folder / "nowhere.csv", "val/token_accuracy") == ([], [])
 
 
+def test_one_trial_of_one_validation_is_a_point_and_needs_no_scale_of_colors(plan: Plan):
+    alone = [trial(plan, 0, [0.5, 100.0], lr=0.01, embed_dim=8, seed=0)]
+    folder = plan.folder / "trials" / "000"
+    folder.mkdir(parents=True)
+    write_rows(folder / "metrics.csv", [{"step": 49, "val/token_accuracy": 0.5}])
+    [axes] = draw_curves(plan, rank(plan, alone)).axes
+    [curve] = axes.lines
+    assert curve.get_marker() == "o"
+    assert curve.get_xydata().tolist() == [[50, 0.5]]
+
+
 def test_importance_finds_what_matters_in_either_direction(plan: Plan):
     study = optuna.create_study(directions=["maximize", "minimize"])
     generator = np.random.default_rng(0)
