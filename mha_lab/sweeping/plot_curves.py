@@ -27,17 +27,19 @@ def draw_curves(plan: Plan, results: Sequence[Result]) -> Figure:
         if not steps:
             continue  # not started, or run on another machine
         is_best = result is results[0]
+        ended_early = result.state in ("pruned", "failed")
         label = f"best: trial {result.trial.number}" if is_best else ""
         axes.plot(
             steps,
             values,
-            marker="o" if len(steps) == 1 else None,  # else one validation would not be seen
+            # Else one validation would not be seen.
+            marker="o" if len(steps) == 1 and not ended_early else None,
             color=BEST if is_best else colors.of(result),
             linewidth=3 if is_best else 1.2,
             alpha=0.85,
             label=label or None,
         )
-        if result.state in ("pruned", "failed"):
+        if ended_early:
             label = "" if result.state in labels else result.state
             labels.add(result.state)
             marker = "x" if result.state == "pruned" else "v"
