@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.masks import has_blocked_rows, open_blocked_rows
@@ -28,14 +29,14 @@ class WeightFactors(NamedTuple):
     Attributes:
         q: Projected queries (N, H, L, D).
         k: Projected keys (N, H, S, D).
-        bias: What is added to the scores, four axes that broadcast to (N, H, L, S); or None.
+        mask: Inside mask of four axes that broadcast to (N, H, L, S), or None.
         blocked: The rows that see no key, bool (N or 1, H or 1, L or 1, 1), if there may be any;
-            the bias lets them see every key, so that no NaN arises.
+            the mask lets them see every key, so that no NaN arises.
     """
 
     q: Float[Tensor, "N H L D"]
     k: Float[Tensor, "N H S D"]
-    bias: Tensor | None
+    mask: Mask | None
     blocked: Tensor | None
 
     @property
@@ -83,7 +84,7 @@ class WeightFactors(NamedTuple):
     def part(self, n: slice, h: slice | int) -> "WeightFactors":
         """Those of some samples and some heads, or of one head, which then has no axis."""
         return WeightFactors(
-            self.q[n, h], self.k[n, h], _part(self.bias, n, h), _part(self.blocked, n, h)
+            self.q[n, h], self.k[n, h], _part(self.mask, n, h), _part(self.blocked, n, h)
         )
 
 
@@ -102,8 +103,7 @@ def weight_factors(
         mask: Inside mask, broadcastable to (N, H, L, S).
         is_causal: Whether query i sees keys 0..i only; then there is no mask.
     """
-    exact = torch.promote_types(q.dtype, torch.float32)  # half would overflow in the scores
-    bias = blocked = None
+    blocked = None
     if is_causal:
         mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
     if mask is not None:
@@ -111,11 +111,10 @@ def weight_factors(
         # To look for such rows, a GPU would have to be waited for.
         if mask.device.type != "cpu" or has_blocked_rows(mask):
             mask, blocked = open_blocked_rows(mask)
-        bias = torch.where(mask, 0.0, -torch.inf) if mask.dtype == torch.bool else mask
-        bias = bias if bias.dtype == exact else bias.to(exact)
+    exact = torch.promote_types(q.dtype, torch.float32)  # half would overflow in the scores
     if q.dtype != exact:
         q, k = q.to(exact), k.to(exact)
-    return WeightFactors(q, k, bias, blocked)
+    return WeightFactors(q, k, mask, blocked)
 
 
 def is_small(q: Tensor, k: Tensor) -> bool:
@@ -130,6 +129,7 @@ def is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
         or torch.compiler.is_compiling()
         or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
         or torch._C._are_functorch_transforms_active()
+        or get_proxy_mode() is not None
         or (mask is not None and mask.requires_grad)
         or any(_has_tangent(x) for x in (q, k, mask) if x is not None)
     )
@@ -151,21 +151,23 @@ def blocks(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, slice]]:
 def _weights_of(
     q: Tensor,
     k: Tensor,
-    bias: Tensor | None,
+    mask: Mask | None,
     blocked: Tensor | None,
     memory: Tensor | None = None,
 ) -> Tensor:
     """The weights of some queries (..., L, D) over keys (..., S, D), in memory if given."""
     shape = *q.shape[:-1], k.shape[-2]
     scale = 1 / math.sqrt(q.shape[-1])
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, -torch.inf)  # to add is much faster than to fill
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
         scores = _product(_matrices(q), _matrices(k).transpose(1, 2), scale).view(shape)
-        weights = (scores if bias is None else scores + bias).softmax(-1)
+        weights = (scores if mask is None else scores + mask).softmax(-1)
         return weights if blocked is None else weights.masked_fill(blocked, 0.0)
     weights = q.new_empty(shape) if memory is None else memory[: shape[0]]
     _product(_matrices(q), _matrices(k).transpose(1, 2), scale, out=_matrices(weights))
-    if bias is not None:
-        weights += bias
+    if mask is not None:
+        weights += mask
     # On a CPU, fresh memory for many weights takes longer than their softmax; for few, reading and
     # writing the same memory does.
     in_place = memory is not None or (weights.is_cpu and weights.numel() > ONE_BLOCK)

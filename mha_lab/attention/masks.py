@@ -166,6 +166,8 @@ def merge_masks(
         merged = allowed_where_not(blocked)
     else:
         merged = bias if blocked is None else bias.masked_fill(blocked, -torch.inf)
+    if merged.ndim < 2:  # kernels take no fewer axes
+        merged = merged.expand(1, S)
     if extra_keys:
         merged = merged.expand(*merged.shape[:-1], S)
         merged = F.pad(merged, (0, extra_keys), value=merged.dtype == torch.bool)

@@ -50,7 +50,8 @@ def weights_apart(
     """
     if not q.is_meta and torch.is_autocast_enabled(q.device.type):  # meta has no autocast
         with torch.autocast(q.device.type, enabled=False):  # it would round what is exact here
-            return weights_apart(q.float(), k.float(), mask, is_causal=is_causal, average=average)
+            q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+            return weights_apart(q, k, mask, is_causal=is_causal, average=average)
     if not is_plain(q, k, mask):
         weights = attention_weights(attention_scores(q, k, mask, is_causal))
         return (weights.mean(1) if average else weights).to(q.dtype)
@@ -66,10 +67,10 @@ class _Weights(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
+        ctx: Any, q: Tensor, k: Tensor, mask: Mask | None, blocked: Tensor | None
     ) -> Tensor:
-        weights = WeightFactors(q, k, bias, blocked).weights()
-        ctx.save_for_backward(q, k, bias, blocked, weights)
+        weights = WeightFactors(q, k, mask, blocked).weights()
+        ctx.save_for_backward(q, k, mask, blocked, weights)
         return weights
 
     @staticmethod
@@ -77,7 +78,7 @@ class _Weights(Function):
         *tensors, weights = ctx.saved_tensors
         factors = WeightFactors(*tensors)
         if torch.is_grad_enabled():  # a gradient of this gradient is wanted
-            return _differentiable_gradients(factors.weights(), grad, factors)
+            return _differentiable_gradients(factors, grad, average=False)
         if factors.is_one_block or _is_batched(grad):
             return *factors.gradients(weights, grad), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
@@ -92,10 +93,10 @@ class _AveragedWeights(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, bias: Tensor | None, blocked: Tensor | None
+        ctx: Any, q: Tensor, k: Tensor, mask: Mask | None, blocked: Tensor | None
     ) -> Tensor:
-        ctx.save_for_backward(q, k, bias, blocked)
-        factors = WeightFactors(q, k, bias, blocked)
+        ctx.save_for_backward(q, k, mask, blocked)
+        factors = WeightFactors(q, k, mask, blocked)
         if factors.is_one_block:
             return factors.weights().mean(1)
         N, H, L, _ = q.shape
@@ -108,7 +109,7 @@ class _AveragedWeights(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         factors = WeightFactors(*ctx.saved_tensors)
         if torch.is_grad_enabled():
-            return _differentiable_gradients(factors.weights().mean(1), grad, factors)
+            return _differentiable_gradients(factors, grad, average=True)
         grad = grad / factors.q.shape[1]
         if factors.is_one_block or _is_batched(grad):
             return *factors.gradients(factors.weights(), grad.unsqueeze(1)), None, None
@@ -125,9 +126,13 @@ def _is_batched(grad: Tensor) -> bool:
 
 
 def _differentiable_gradients(
-    output: Tensor, grad: Tensor, factors: WeightFactors
+    factors: WeightFactors, grad: Tensor, *, average: bool
 ) -> tuple[Tensor | None, ...]:
     """The gradients of q and k, of operations that have a gradient themselves."""
-    wanted = [x for x in (factors.q, factors.k) if x.requires_grad]
+    # Views, since what q and k come from may be the same, and is not to be gone back to.
+    q, k = (x.view_as(x) for x in factors[:2])
+    weights = factors._replace(q=q, k=k).weights()
+    wanted = [x for x in (q, k) if x.requires_grad]
+    output = weights.mean(1) if average else weights
     grads = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
-    return *(next(grads) if x.requires_grad else None for x in (factors.q, factors.k)), None, None
+    return *(next(grads) if x.requires_grad else None for x in (q, k)), None, None

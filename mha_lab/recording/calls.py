@@ -66,6 +66,8 @@ def scores_of_sdpa(
     if attn_mask is not None:
         if attn_mask.ndim > 2 and q.ndim != 4:  # its leading axes are about to be joined or split
             attn_mask = attn_mask.expand(*q.shape[:-2], *attn_mask.shape[-2:])
+        elif attn_mask.ndim == 3:  # beside four axes, the first of three means heads alone
+            attn_mask = attn_mask.unsqueeze(0)
         (allowed if attn_mask.dtype == torch.bool else biases).append(as_heads(attn_mask, heads_of))
     return Scores(
         as_heads(q, heads_of),

@@ -7,6 +7,7 @@ import warnings
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, swap_attention
@@ -146,6 +147,21 @@ def test_onnx_with_dynamic_batch_and_lengths(is_masked, need_weights, tmp_path):
 
 
 # Half precision
+
+
+@pytest.mark.parametrize("tracing_mode", ["real", "fake", "symbolic"])
+@MASKS
+@WEIGHTS
+def test_traced_with_values(tracing_mode, kind, need_weights):
+    module, inputs = make()
+    given = masks(kind) | {"need_weights": need_weights}
+
+    def call(*inputs):
+        return [x for x in module(*inputs, **given) if x is not None]
+
+    with torch.no_grad():
+        traced = make_fx(call, tracing_mode=tracing_mode, _allow_non_fake_inputs=True)(*inputs)
+        assert_close(traced(*inputs), call(*inputs), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

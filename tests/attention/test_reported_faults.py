@@ -22,6 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, swap_attention
+from mha_lab.attention import blocks
 from mha_lab.attention.functional import allowed_where_not
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -31,6 +32,13 @@ SIZES = pytest.mark.parametrize(  # N, L, S, E, H
 ADDED = pytest.mark.parametrize(
     "added", [{}, {"bias": False}, {"kdim": 13, "vdim": 17}], ids=["plain", "no bias", "kdim"]
 )
+
+
+@pytest.fixture(params=["few weights", "many"], autouse=True)
+def _take_the_path_of_calls_with(request, monkeypatch):
+    if request.param == "many":
+        monkeypatch.setattr(blocks, "ONE_BLOCK", 0)
+        monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 13)
 
 
 def make(sizes, **options):
@@ -165,7 +173,9 @@ def test_04_the_message_of_other_wrong_shapes_shows_the_right_ones():
         module(*inputs, attn_mask=torch.zeros(5, 7, dtype=torch.uint8))
 
 
-@pytest.mark.parametrize("shape", [(5, 7), (6, 5, 7), (2, 3, 5, 7), (1, 3, 1, 7)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(5, 7), (6, 5, 7), (2, 3, 5, 7), (1, 3, 1, 7), (3, 5, 7), (7,), (1,), ()], ids=str
+)
 def test_05_float_mask(shape):
     """[107084, 118628]."""
     module, inputs = make((2, 5, 7, 6, 3))
@@ -173,6 +183,13 @@ def test_05_float_mask(shape):
     mask[torch.rand(shape) < 0.3] = -math.inf
     bias = mask.view(2, 3, 5, 7) if shape == (6, 5, 7) else mask
     check_all_modes(module, inputs, bias, attn_mask=mask)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (7,), ()], ids=str)
+def test_05_bool_mask_of_other_shapes_that_broadcast(shape):
+    module, inputs = make((2, 5, 7, 6, 3))
+    mask = torch.rand(shape) < 0.3
+    check_all_modes(module, inputs, blocking(mask), attn_mask=mask)
 
 
 @pytest.mark.parametrize("name", ["attn_mask", "key_padding_mask"])

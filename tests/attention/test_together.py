@@ -241,6 +241,18 @@ def test_returned_weights_are_tensors_of_their_own(average):
 
 
 @pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("batch", [3, 7])
+def test_a_recorder_sees_a_mask_per_head(average, need_weights, batch):
+    module = MultiheadAttention(10, 5).eval()
+    x, mask = torch.randn(batch, 7, 10), torch.rand(5, 7, 7) > 0.6
+    with record_attention(module) as maps:
+        module(x, x, x, attn_mask=mask, need_weights=need_weights)
+    _, expected = module(x, x, x, attn_mask=mask.expand(batch, 5, 7, 7))
+    torch.testing.assert_close(maps[0].weights, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("average", [True, False])
 def test_a_recorder_answers_alike_in_both_modes(average):
     class Twice(torch.nn.Module):
         """Multiplies the weights that it gets with values of its own."""
@@ -267,12 +279,46 @@ def test_a_recorder_answers_alike_in_both_modes(average):
 
 
 @pytest.mark.parametrize("_size_of_a_block", [13, 2**20], indirect=True)
+def test_a_bool_mask_per_head_never_becomes_floats_for_all_heads():
+    module = MultiheadAttention(10, 5, average_attn_weights=True).eval()
+    x, mask = torch.randn(3, 37, 10), torch.rand(15, 37, 37) > 0.5
+    with torch.no_grad(), Largest() as largest:
+        module(x, x, x, attn_mask=mask)
+    assert largest.bytes <= 4 * 3 * 37 * 37 * 5 // 3
+
+
+@pytest.mark.parametrize("_size_of_a_block", [13, 2**20], indirect=True)
 def test_a_pooled_recording_holds_no_map_of_all_samples_and_heads():
     module = MultiheadAttention(10, 5, average_attn_weights=True).eval()
     x = torch.randn(7, 53, 10)
     with torch.no_grad(), Largest() as largest, record_attention(module, samples=1, max_size=11):
         module(x, x, x)
     assert largest.elements < 7 * 5 * 53 * 53
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_a_gradient_of_values_alone(average):
+    module = MultiheadAttention(10, 5, vdim=3).requires_grad_(False)
+    module.v_proj_weight.requires_grad_()
+    x, value = torch.randn(3, 7, 10), torch.randn(3, 7, 3)
+    output, weights = module(x, x, value, average_attn_weights=average)
+    assert not weights.requires_grad
+    loss = output.square().sum() + weights.square().sum()
+    if blocks.ONE_BLOCK:  # the fused kernel, which many weights take, has no second derivative
+        loss.backward(create_graph=True)
+        assert module.v_proj_weight.grad.requires_grad
+
+
+def test_a_tangent_of_values_alone():
+    module = MultiheadAttention(10, 5)
+    x, value, tangent = (torch.randn(3, 7, 10) for _ in range(3))
+    with forward_ad.dual_level(), sdpa_kernel(SDPBackend.MATH):
+        output, weights = module(x, x, forward_ad.make_dual(value, tangent))
+        found = forward_ad.unpack_dual(output).tangent
+        assert forward_ad.unpack_dual(weights).tangent is None
+    zero = torch.zeros_like(value)
+    expected = module(x, x, tangent)[0] - module(x, x, zero)[0]  # linear in the values
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
 def test_a_dual_mask_is_left_to_what_has_forward_derivatives():

@@ -89,12 +89,15 @@ class Largest(TorchDispatchMode):
     """Remembers the size of the largest tensor that any operation gave."""
 
     elements = 0
+    bytes = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         for each in result if isinstance(result, tuple | list) else (result,):
             if isinstance(each, Tensor):
-                self.elements = max(self.elements, each.untyped_storage().nbytes() // each.itemsize)
+                stored = each.untyped_storage().nbytes()
+                self.bytes = max(self.bytes, stored)
+                self.elements = max(self.elements, stored // each.itemsize)
         return result
 
 
@@ -147,3 +150,25 @@ def test_rows_that_see_nothing_give_no_gradient_whatever_they_get(average):
     grad[2] = torch.inf  # the sample whose every key is padding
     for found in torch.autograd.grad(ours, (q, k), grad):
         assert not found.any()
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_keys_that_come_from_the_queries_are_not_gone_back_to_twice(average):
+    q = torch.randn(N, H, L, D, dtype=torch.float64, requires_grad=True)
+    for k in (q, 2 * q):
+        ours = weights_apart(q, k, None, is_causal=False, average=average)
+        expected = reference(q, k, None, False, average)
+        grad = torch.randn_like(expected)
+        for create_graph in (False, True):
+            options = {"retain_graph": True, "create_graph": create_graph}
+            [mine] = torch.autograd.grad(ours, q, grad, **options)
+            [right] = torch.autograd.grad(expected, q, grad, **options)
+            torch.testing.assert_close(mine, right, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_double_precision_under_autocast(average):
+    q, k = (torch.randn(N, H, n, D, dtype=torch.float64) for n in (L, S))
+    with torch.autocast("cpu"):
+        ours = weights_apart(q, k, None, is_causal=False, average=average)
+    torch.testing.assert_close(ours, reference(q, k, None, False, average), rtol=0, atol=1e-12)

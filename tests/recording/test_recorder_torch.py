@@ -220,7 +220,7 @@ def test_sdpa(scale, is_causal, shape):
 
 
 @pytest.mark.parametrize(
-    "mask_shape", [(L, S), (N, 1, L, S), (1, H, L, S), (N, H, L, S), (N, 1, 1, S)]
+    "mask_shape", [(L, S), (N, 1, L, S), (1, H, L, S), (H, L, S), (N, H, L, S), (N, 1, 1, S)]
 )
 @pytest.mark.parametrize("dtype", ["bool", "float"])
 def test_sdpa_masks_broadcast(mask_shape, dtype):
