@@ -18,6 +18,7 @@ from mha_lab.attention.masks import (
     open_blocked_rows,
     warn_if_zeros_and_ones,
 )
+from mha_lab.attention.padding import attend_without_padding, is_worth_cutting
 from mha_lab.attention.projection import (
     Heads,
     add_keys,
@@ -269,6 +270,8 @@ def _attend(
     q: Heads, k: Heads, v: Heads, mask: Mask | None, dropout_p: float, is_causal: bool
 ) -> Heads:
     """Torch's kernel, which gives 0 where a row sees no key; exported, it must be told to."""
+    if mask is not None and dropout_p == 0 and is_worth_cutting(q, k, mask):
+        return attend_without_padding(q, k, v, mask)
     if mask is None or not _is_exporting():
         return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     mask, blocked = open_blocked_rows(mask)  # ONNX writes the kernel out, with NaN for such rows

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mha_lab.attention.padding import attend_without_padding
 from mha_lab.attention.together import attend_with_weights
 from mha_lab.recording.distribution import Scores
 
@@ -190,12 +191,20 @@ def scores_of_attend_with_weights(
     return scores_of_sdpa(heads_of, q, k, v, mask, 0.0, is_causal)
 
 
+def scores_of_attend_without_padding(
+    heads_of: HeadsOf, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
+) -> Scores:
+    """The scores of our own function of that name, whose arguments these are but the first."""
+    return scores_of_sdpa(heads_of, q, k, v, mask)
+
+
 _SDPA = torch.ops.aten.scaled_dot_product_attention
 
 SCORES_OF: dict[Callable[..., Any] | None, Callable[..., Scores]] = {
     F.multi_head_attention_forward: scores_of_mha,
     F.scaled_dot_product_attention: scores_of_sdpa,
     attend_with_weights: scores_of_attend_with_weights,
+    attend_without_padding: scores_of_attend_without_padding,
     _SDPA: scores_of_sdpa,  # called by this name in exported programs
     _SDPA.default: scores_of_sdpa,
 }

@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, swap_attention
-from mha_lab.attention import blocks
+from mha_lab.attention import blocks, padding
 from mha_lab.attention.functional import allowed_where_not
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -39,6 +39,7 @@ def _take_the_path_of_calls_with(request, monkeypatch):
     if request.param == "many":
         monkeypatch.setattr(blocks, "ONE_BLOCK", 0)
         monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 13)
+        monkeypatch.setattr(padding, "MANY_WEIGHTS", 0)
 
 
 def make(sizes, **options):
