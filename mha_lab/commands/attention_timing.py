@@ -34,7 +34,8 @@ def time_case(
     Args:
         weights: A key of ``WEIGHTS``.
         mode: "train" (forward and backward) or "eval" (forward alone).
-        is_padded: Whether keys beyond a length from L / 2 to L, drawn for each sample, are blocked.
+        is_padded: Whether keys beyond a sample's length are blocked; lengths are spread evenly
+            from L / 2 to L.
         shape: N, L, E, H of a self-attention.
         seconds: How long the two take turns.
         device: Where; None means the CPU.
@@ -55,8 +56,8 @@ def time_case(
     ours.load_state_dict(theirs.state_dict())
     call: dict[str, Any] = dict(WEIGHTS[weights])
     if is_padded:
-        lengths = torch.randint(L // 2, L + 1, (N, 1), device=device)
-        call["key_padding_mask"] = torch.arange(L, device=device) >= lengths
+        lengths = torch.linspace(L / 2, L, N, device=device).round()
+        call["key_padding_mask"] = torch.arange(L, device=device) >= lengths[:, None]
     their_step, our_step = (_step(one, call, shape, mode, device) for one in (theirs, ours))
     torch_ms, our_ms = _alternate(their_step, our_step, seconds, device)
     torch_bytes, our_bytes = peak_bytes(their_step, device), peak_bytes(our_step, device)

@@ -1,7 +1,7 @@
 """Our MultiheadAttention against torch's, alternating in one process.
 
 Usage:
-  python -m mha_lab bench attention [seconds=1] [shapes=64x20x64x4,2x1024x256x8] [device=cpu]
+  python -m mha_lab bench attention [seconds=2] [shapes=64x20x64x4,2x1024x256x8] [device=cpu]
       [csv=FILE] [table=markdown]
 
 For each shape (batch, length, width, heads), weights off, averaged and per head, with and without
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     """Time, print the table and its geometric means, and write the CSV if asked."""
     settings, rest = split(arguments, _SETTINGS)
     no_more(rest, _SETTINGS)
-    seconds = whole_number("seconds", settings.get("seconds", "1"), low=1, high=600)
+    seconds = whole_number("seconds", settings.get("seconds", "2"), low=1, high=600)
     shapes = _read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
     if settings.get("table", "markdown") != "markdown":
         raise UserError(f"table must be markdown, got {settings['table']!r}")
