@@ -3,10 +3,12 @@
 import sys
 
 from mha_lab.cli import run
+from mha_lab.interrupts import keep_interrupts
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    keep_interrupts()
     sys.exit(run(sys.argv[1:]))
 
 

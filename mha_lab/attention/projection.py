@@ -89,20 +89,20 @@ def split_heads(
 ) -> tuple[Tensor, ...]:
     """Cut a product (N, L, n·E) or (L, N, n·E) into n views (N, H, L, D).
 
-    Cut along the last axis, their gradients lie as kernels leave them and are joined by one copy.
+    Cut so, their gradients lie as kernels leave them and are joined by one copy.
     """
     if projected.ndim == 2:
         projected = projected.unsqueeze(0 if batch_first else 1)
     first, second, width = projected.shape
+    n, D = width // embed_dim, embed_dim // num_heads
     parts = (
-        (projected,)
-        if width == embed_dim
-        else projected.split_with_sizes([embed_dim] * (width // embed_dim), -1)
+        (projected.view(first, second, num_heads, D),)
+        if n == 1
+        else projected.view(first, second, n, num_heads, D).unbind(2)
     )
-    shape = (first, second, num_heads, embed_dim // num_heads)
     if batch_first:
-        return tuple(part.view(shape).transpose(1, 2) for part in parts)
-    return tuple(part.view(shape).permute(1, 2, 0, 3) for part in parts)
+        return tuple(part.transpose(1, 2) for part in parts)
+    return tuple(part.permute(1, 2, 0, 3) for part in parts)
 
 
 def join_heads(output: Heads, batch_first: bool) -> Tensor:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 
+from mha_lab.interrupts import keep_interrupts
 from mha_lab.sweeping.plan import Plan
 
 
@@ -39,6 +40,7 @@ def _work_quietly(plan: Plan, size: int) -> None:
     from mha_lab.sweeping.space import read_space
     from mha_lab.sweeping.worker import join, work
 
+    keep_interrupts()
     os.setpgrp()  # Ctrl-C goes to the first process, which passes it on once
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
