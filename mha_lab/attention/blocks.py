@@ -160,18 +160,21 @@ def _weights_of(
     scale = 1 / math.sqrt(q.shape[-1])
     if mask is not None and mask.dtype == torch.bool:
         mask = torch.where(mask, 0.0, -torch.inf)  # to add is much faster than to fill
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad):
+    has_gradient = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
+    are_many = memory is not None or math.prod(shape) > ONE_BLOCK
+    if has_gradient or not are_many or not q.is_cpu:
         scores = _product(_matrices(q), _matrices(k).transpose(1, 2), scale).view(shape)
-        weights = (scores if mask is None else scores + mask).softmax(-1)
+        if mask is not None:
+            scores += mask
+        weights = scores.softmax(-1)
         return weights if blocked is None else weights.masked_fill(blocked, 0.0)
+    # In place: on a CPU, fresh memory for many weights takes longer than their softmax. (For few,
+    # reading and writing the same memory does.)
     weights = q.new_empty(shape) if memory is None else memory[: shape[0]]
     _product(_matrices(q), _matrices(k).transpose(1, 2), scale, out=_matrices(weights))
     if mask is not None:
         weights += mask
-    # On a CPU, fresh memory for many weights takes longer than their softmax; for few, reading and
-    # writing the same memory does.
-    in_place = memory is not None or (weights.is_cpu and weights.numel() > ONE_BLOCK)
-    weights = torch.softmax(weights, -1, out=weights if in_place else None)
+    torch.softmax(weights, -1, out=weights)
     return weights if blocked is None else weights.masked_fill_(blocked, 0.0)
 
 
