@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from mha_lab.interrupts import keep_interrupts
+
 PROGRAM = """
 import os, signal, sys, time
 from mha_lab.interrupts import keep_interrupts
@@ -37,9 +39,7 @@ def test_an_interrupt_while_something_is_deleted(how, said):
     assert ("Exception ignored" in done.stderr) == (how == "ignored")
 
 
-def test_other_exceptions_are_told_as_before(capsys, monkeypatch):
-    from mha_lab.interrupts import keep_interrupts
-
+def test_other_exceptions_are_told_as_before(monkeypatch):
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     keep_interrupts()
