@@ -28,5 +28,5 @@ def main(arguments: Sequence[str]) -> int:
             f"unknown benchmark {which!r}{nearest(which, _BENCHES)} "
             f"(there are: {', '.join(_BENCHES)})"
         )
-    module = importlib.import_module(f"mha_lab.commands.bench_{which}")
+    module = importlib.import_module(f"mha_lab.bench.{which}")
     return int(module.main(rest))

@@ -163,7 +163,7 @@ def test_bench_loop_prints_a_ratio(lab: Lab):
 @pytest.mark.parametrize("weights", ["off", "averaged", "per head"])
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_bench_attention_times_a_case(weights: str, mode: str):
-    from mha_lab.commands.attention_timing import time_case
+    from mha_lab.bench.timing import time_case
 
     row = time_case(weights, mode, True, (2, 3, 10, 5), seconds=0)
     assert row["ratio"] == pytest.approx(row["ours_ms"] / row["torch_ms"])
@@ -175,7 +175,7 @@ def test_bench_attention_times_each_kernel_once(mode: str, products: int):
     import torch
     from torch.profiler import profile
 
-    from mha_lab.commands.attention_kernels import kernels_step
+    from mha_lab.bench.kernels import kernels_step
 
     step = kernels_step((2, 3, 10, 5), mode, torch.device("cpu"))
     with profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:

@@ -47,7 +47,7 @@ def time_case(
     from torch import nn
 
     from mha_lab.attention.multihead import MultiheadAttention
-    from mha_lab.commands.peak_memory import peak_bytes
+    from mha_lab.bench.peak_memory import peak_bytes
 
     device = device or torch.device("cpu")
     N, L, E, H = shape
@@ -85,7 +85,7 @@ def time_kernels(
     """
     from torch import nn
 
-    from mha_lab.commands.attention_kernels import kernels_step
+    from mha_lab.bench.kernels import kernels_step
 
     module = nn.MultiheadAttention(shape[2], shape[3], batch_first=True, device=device)
     whole = _step(module, dict(WEIGHTS["off"]), shape, mode, device)

@@ -1,0 +1,1 @@
+"""What ``bench NAME`` measures, one file each."""
