@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from mha_lab.attention.multihead import MultiheadAttention
     from mha_lab.attention.swap import swap_attention
     from mha_lab.callbacks.attention_map_logger import AttentionMapLogger
-    from mha_lab.recording.attention_map import AttentionMap
+    from mha_lab.maps.attention_map import AttentionMap
     from mha_lab.recording.recorder import record_attention
     from mha_lab.tensorboard.reader import read_attention
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AttentionMap": "mha_lab.recording.attention_map",
+    "AttentionMap": "mha_lab.maps.attention_map",
     "AttentionMapLogger": "mha_lab.callbacks.attention_map_logger",
     "MultiheadAttention": "mha_lab.attention.multihead",
     "read_attention": "mha_lab.tensorboard.reader",

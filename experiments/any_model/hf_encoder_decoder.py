@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from transformers import T5Config, T5ForConditionalGeneration
 
 from mha_lab import record_attention
-from mha_lab.recording.plot import plot_maps
+from mha_lab.maps.plot import plot_maps
 
 torch.manual_seed(0)
 config = T5Config(

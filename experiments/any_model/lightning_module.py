@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from mha_lab import AttentionMap, AttentionMapLogger, read_attention
-from mha_lab.recording.plot import plot_maps
+from mha_lab.maps.plot import plot_maps
 
 
 class NameThePrevious(pl.LightningModule):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from mha_lab import record_attention
-from mha_lab.recording.plot import plot_maps
+from mha_lab.maps.plot import plot_maps
 
 torch.manual_seed(0)
 transformer = nn.Transformer(32, 2, 1, 1, dim_feedforward=64, dropout=0.0, batch_first=True)

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from tensorboard.compat.proto.summary_pb2 import Summary
 
-from mha_lab.recording.attention_map import AttentionMap
-from mha_lab.recording.pictures import draw_heads, draw_scores
-from mha_lab.recording.raster import Raster
+from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.maps.pictures import draw_heads, draw_scores
+from mha_lab.maps.raster import Raster
 from mha_lab.tensorboard.writer import add_summary, write_attention
 
 

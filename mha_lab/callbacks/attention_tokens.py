@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.globs import matches
 
 Tokens = Sequence[Sequence[str]]

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.recorder import record_attention
 
 _OPEN: list[BatchRecording] = []

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     if figure is not None:
         if not prediction.maps:
             raise UserError("figure=: this run's model has no attention to draw")
-        from mha_lab.recording.plot import plot_maps
+        from mha_lab.maps.plot import plot_maps
 
         plot_maps(prediction.maps).savefig(figure, dpi=150, bbox_inches="tight")
         print(figure)

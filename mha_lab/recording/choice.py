@@ -9,8 +9,8 @@ from typing import get_args
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_lab.maps.scores import ScoreSums, score_weights
 from mha_lab.recording.distribution import Pool, Scores, attention_distribution, pool_map
-from mha_lab.recording.scores import ScoreSums, score_weights
 from mha_lab.recording.transforms import is_transformed
 
 

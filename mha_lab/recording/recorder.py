@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.caller import Caller, find_caller, kind_of_call, module_names
 from mha_lab.recording.calls import reads_attention
 from mha_lab.recording.choice import Choice

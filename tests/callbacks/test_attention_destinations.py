@@ -26,7 +26,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mha_lab import AttentionMapLogger
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.tensorboard.reader import read_attention
 
 LAYERS = ("encoder.layers.0.self_attn", "encoder.layers.1.self_attn")

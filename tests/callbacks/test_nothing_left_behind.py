@@ -16,7 +16,7 @@ from torch import nn
 from torch.overrides import _get_current_function_mode_stack
 
 from mha_lab import AttentionMapLogger
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 
 LAYER = "encoder.layers.0.self_attn"
 

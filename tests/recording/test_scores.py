@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mha_lab.recording.attention_map import AttentionMap
-from mha_lab.recording.scores import SCORE_NAMES, ScoreSums, score_weights
+from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.maps.scores import SCORE_NAMES, ScoreSums, score_weights
 
 L = 5
 UNIFORM = torch.full((L, L), 1 / L)

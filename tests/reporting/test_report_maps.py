@@ -4,7 +4,7 @@ import torch
 from synthetic_runs import write_run
 from torch.utils.tensorboard import SummaryWriter
 
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.reporting import drawing
 from mha_lab.reporting.best_maps import best_maps, clearest_head, read_best
 from mha_lab.reporting.grouping import group_runs

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
-from mha_lab.recording.attention_map import AttentionMap
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.tensorboard.writer import write_attention
 
 N, H, L, S = 2, 3, 5, 7  # distinct primes: swapped axes fail

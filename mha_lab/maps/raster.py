@@ -22,7 +22,7 @@ from matplotlib import colormaps
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from mha_lab.recording.printable import printable
+from mha_lab.maps.printable import printable
 
 _COLOURS = 224
 """Palette entries 0..223 are the colour map; 224 (black) to 255 (white) are greys."""

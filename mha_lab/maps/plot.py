@@ -11,12 +11,12 @@ from matplotlib.axis import XAxis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from mha_lab.recording.printable import printable
+from mha_lab.maps.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-    from mha_lab.recording.attention_map import AttentionMap
+    from mha_lab.maps.attention_map import AttentionMap
 
 _MOST_LABELS = 32
 """Tokens written along one axis; of longer sequences every second, third, ... is written."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from mha_lab.recording.attention_map import AttentionMap
+    from mha_lab.maps.attention_map import AttentionMap
 
 SUFFIXES = (".png", ".svg", ".html", ".npz")
 
@@ -96,6 +96,6 @@ def _page(one: AttentionMap) -> str:
         "colours": [to_hex(colormaps["viridis"](i / 255)) for i in range(256)],
         "weights": rounded,
     }
-    template = resources.files("mha_lab.recording").joinpath("page.html").read_text("utf-8")
+    template = resources.files("mha_lab.maps").joinpath("page.html").read_text("utf-8")
     # Nothing that a token holds may end the script element.
     return template.replace("MAP_AS_JSON", json.dumps(data).replace("<", "\\u003c"), 1)

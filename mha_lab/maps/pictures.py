@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mha_lab.recording.attention_map import AttentionMap
-from mha_lab.recording.raster import Raster, draw_maps
-from mha_lab.recording.scores import SCORE_NAMES
+from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.maps.raster import Raster, draw_maps
+from mha_lab.maps.scores import SCORE_NAMES
 
 
 def draw_heads(one: AttentionMap, sample: int, title: str) -> Raster:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_lab.maps.scores import score_weights
 from mha_lab.recording.caller import Kind
-from mha_lab.recording.scores import score_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,26 +68,26 @@ class AttentionMap:
         return [f"head {head}" for head in chosen]
 
     def plot(self, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
-        """Draw the heads of one sample; see :func:`mha_lab.recording.plot.plot_map`."""
-        from mha_lab.recording.plot import plot_map
+        """Draw the heads of one sample; see :func:`mha_lab.maps.plot.plot_map`."""
+        from mha_lab.maps.plot import plot_map
 
         return plot_map(self, sample, heads)
 
     def save(self, path: str | Path, sample: int = 0, heads: Sequence[int] | None = None) -> Path:
-        """Write a .png, .svg, .html or .npz file; see :func:`mha_lab.recording.save.save_map`."""
-        from mha_lab.recording.save import save_map
+        """Write a .png, .svg, .html or .npz file; see :func:`mha_lab.maps.save.save_map`."""
+        from mha_lab.maps.save import save_map
 
         return save_map(self, path, sample, heads)
 
     @classmethod
     def load(cls, path: str | Path) -> AttentionMap:
         """Read a map from an .npz file that ``save`` wrote."""
-        from mha_lab.recording.save import load_arrays
+        from mha_lab.maps.save import load_arrays
 
         return cls(**load_arrays(path))
 
     def scores(self) -> dict[str, Float[Tensor, H]]:
-        """One number (H,) a head for each score; see :mod:`mha_lab.recording.scores`.
+        """One number (H,) a head for each score; see :mod:`mha_lab.maps.scores`.
 
         Returns:
             Those that the map has: duplicate_token and induction need tokens, the same on both

@@ -1,0 +1,1 @@
+"""AttentionMap and lists of them: scores, pictures, files."""
