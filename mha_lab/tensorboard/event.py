@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mha_lab.tensorboard.codec import Coding, decode, encode
+from mha_lab.view.codec import Coding, decode, encode
 
 PLUGIN_NAME = "mha_lab_attention"
 FORMAT_VERSION = 1

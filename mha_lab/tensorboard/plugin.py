@@ -17,12 +17,13 @@ from typing import Any
 from tensorboard.plugins import base_plugin
 from werkzeug import Request, Response
 
+from mha_lab import view
 from mha_lab.tensorboard.answers import Answers, respond
 from mha_lab.tensorboard.event import PLUGIN_NAME
 from mha_lab.tensorboard.parameters import BadRequestError, shown
 from mha_lab.tensorboard.series import AttentionSeries
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(view.__file__).parent / "static"
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 

@@ -36,7 +36,7 @@ class StoredMap:
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """(N, H, L, S), unpacked on every access; :mod:`mha_lab.tensorboard.codec` says how exact.
+        """(N, H, L, S), unpacked on every access; :mod:`mha_lab.view.codec` says how exact.
 
         Raises:
             DamagedMapError: The file is damaged here.

@@ -64,7 +64,7 @@ def write_attention(
     """Write one step's maps as one summary, a tag a map: ``{prefix}/{map.name}``.
 
     An event takes one or two bytes a weight before compression and keeps the precision that
-    :mod:`mha_lab.tensorboard.codec` states. Weights of any device and floating type are accepted;
+    :mod:`mha_lab.view.codec` states. Weights of any device and floating type are accepted;
     they are copied to the CPU, and nothing is kept.
 
     Args:

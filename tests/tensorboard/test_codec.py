@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_lab.tensorboard.codec import TWO_BYTES_UP_TO, decode, encode
+from mha_lab.view.codec import TWO_BYTES_UP_TO, decode, encode
 
 ONE_BYTE = (1, 1, 131, 139)  # 18,209 weights
 TWO_BYTES = (2, 3, 5, 7)

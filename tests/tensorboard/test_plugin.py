@@ -15,9 +15,9 @@ from tensorboard.plugins import base_plugin
 from torch.utils.tensorboard import SummaryWriter
 from werkzeug.test import Client
 
-from mha_lab.tensorboard.codec import Coding, decode
 from mha_lab.tensorboard.plugin import STATIC, AttentionPlugin, AttentionPluginLoader
 from mha_lab.tensorboard.writer import write_attention
+from mha_lab.view.codec import Coding, decode
 
 TAG = "attention/encoder.layers.0.self_attn"
 

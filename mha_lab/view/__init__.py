@@ -1,0 +1,1 @@
+"""The page that shows attention maps, and the codec that feeds it."""
