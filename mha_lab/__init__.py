@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mha_lab.attention.multihead import MultiheadAttention
-    from mha_lab.attention.swap import swap_attention
+    from mha_lab.attention.multihead.module import MultiheadAttention
+    from mha_lab.attention.multihead.swap import swap_attention
     from mha_lab.callbacks.attention_map_logger import AttentionMapLogger
     from mha_lab.maps.attention_map import AttentionMap
     from mha_lab.recording.recorder import record_attention
@@ -20,10 +20,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "AttentionMap": "mha_lab.maps.attention_map",
     "AttentionMapLogger": "mha_lab.callbacks.attention_map_logger",
-    "MultiheadAttention": "mha_lab.attention.multihead",
+    "MultiheadAttention": "mha_lab.attention.multihead.module",
     "read_attention": "mha_lab.tensorboard.reader",
     "record_attention": "mha_lab.recording.recorder",
-    "swap_attention": "mha_lab.attention.swap",
+    "swap_attention": "mha_lab.attention.multihead.swap",
 }
 
 __all__ = [

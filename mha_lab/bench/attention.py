@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mha_lab.arguments import no_more, split, whole_number
 from mha_lab.bench.timing import MODES, WEIGHTS, Shape, time_case, time_kernels
-from mha_lab.commands.arguments import no_more, split, whole_number
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mha_lab.commands.arguments import split, whole_number
+from mha_lab.arguments import split, whole_number
 from mha_lab.terminal import show_table
 
 if TYPE_CHECKING:

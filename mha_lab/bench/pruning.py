@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mha_lab.commands.arguments import split, whole_number
+from mha_lab.arguments import split, whole_number
 from mha_lab.terminal import show_table
 
 _SETTINGS = ("repeats", "trials", "pruner")

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mha_lab.commands.arguments import split, whole_number
+from mha_lab.arguments import split, whole_number
 from mha_lab.errors import UserError
 
 

@@ -46,7 +46,7 @@ def time_case(
     import torch
     from torch import nn
 
-    from mha_lab.attention.multihead import MultiheadAttention
+    from mha_lab.attention.multihead.module import MultiheadAttention
     from mha_lab.bench.peak_memory import peak_bytes
 
     device = device or torch.device("cpu")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mha_lab.commands.arguments import no_more, split, whole_number
+from mha_lab.arguments import no_more, split, whole_number
 from mha_lab.errors import UserError
 
 _SETTINGS = ("logdir", "port", "host")

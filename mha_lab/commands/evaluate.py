@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mha_lab.commands.arguments import split
+from mha_lab.arguments import split
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 

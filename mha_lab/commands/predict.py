@@ -10,7 +10,7 @@ Further settings: checkpoint=best|last. figure= may end in .png, .svg or .pdf.
 from collections.abc import Sequence
 from pathlib import Path
 
-from mha_lab.commands.arguments import no_more, split
+from mha_lab.arguments import no_more, split
 from mha_lab.errors import UserError
 
 _SETTINGS = ("run", "figure", "checkpoint")

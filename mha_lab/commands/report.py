@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_lab.commands.arguments import split
+from mha_lab.arguments import split
 from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import show_table
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.maps.scores import score_weights
-from mha_lab.recording.caller import Kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Kind = Literal["self", "masked", "cross"]
+"""Of the attention: to itself, to itself without what is later, or to another sequence."""
 
 
 @dataclass(frozen=True)

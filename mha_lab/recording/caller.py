@@ -13,11 +13,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor, nn
 
-Kind = Literal["self", "masked", "cross"]
+from mha_lab.maps.attention_map import Kind
 
 _CALL = nn.Module._call_impl.__code__
 

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_lab.attention.padding import attend_without_padding
-from mha_lab.attention.together import attend_with_weights
+from mha_lab.attention.multihead.padding import attend_without_padding
+from mha_lab.attention.multihead.together import attend_with_weights
 from mha_lab.recording.distribution import Scores
 
 _MHA_SIGNATURE = inspect.signature(F.multi_head_attention_forward)

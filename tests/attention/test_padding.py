@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mha_lab import MultiheadAttention, record_attention
 from mha_lab.attention import functional, padding
-from mha_lab.attention.padding import attend_without_padding, is_worth_cutting
+from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
 
 N, H, L, S, D = 5, 3, 7, 11, 2
 RIGHT, LEFT, BOTH, HOLES, NONE = (range(4), range(6, 11), range(2, 9), (1, 2, 5, 9), ())

@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mha_lab import MultiheadAttention, record_attention
 from mha_lab.attention import blocks, functional
-from mha_lab.attention.together import attend_with_weights, is_faster_together
+from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
 
 
 @pytest.fixture(params=BLOCKS.values(), ids=BLOCKS.keys(), autouse=True)

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mha_lab import MultiheadAttention
 from mha_lab.attention import blocks
 from mha_lab.attention.functional import attention_scores, attention_weights
-from mha_lab.attention.weights import weights_apart
+from mha_lab.attention.multihead.weights import weights_apart
 
 N, H, L, S, D = 3, 5, 7, 11, 2
 BLOCKS = {

@@ -5,8 +5,8 @@ import warnings
 import torch
 from torch import nn
 
-from mha_lab.attention.conversion import adopt, check_convertible
-from mha_lab.attention.multihead import MultiheadAttention
+from mha_lab.attention.multihead.conversion import adopt, check_convertible
+from mha_lab.attention.multihead.module import MultiheadAttention
 
 
 def swap_attention(model: nn.Module) -> nn.Module:

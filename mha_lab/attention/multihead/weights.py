@@ -15,13 +15,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 
-from mha_lab.attention.blocks import (
+from mha_lab.attention.functional import Mask, attention_scores, attention_weights
+from mha_lab.attention.multihead.blocks import (
     WeightFactors,
     blocks,
     is_plain,
     weight_factors,
 )
-from mha_lab.attention.functional import Mask, attention_scores, attention_weights
 
 
 def weights_apart(

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from mha_lab.attention.blocks import (
+from mha_lab.attention.functional import Mask
+from mha_lab.attention.multihead.blocks import (
     WeightFactors,
     is_plain,
     is_small,
     weight_factors,
 )
-from mha_lab.attention.functional import Mask
 
 
 def is_faster_together(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> bool:

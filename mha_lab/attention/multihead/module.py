@@ -8,26 +8,26 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_lab.attention.checks import check_inputs, check_sizes
-from mha_lab.attention.conversion import copy_from_torch, copy_to_torch
 from mha_lab.attention.functional import Mask
-from mha_lab.attention.masks import (
+from mha_lab.attention.multihead.checks import check_inputs, check_sizes
+from mha_lab.attention.multihead.conversion import copy_from_torch, copy_to_torch
+from mha_lab.attention.multihead.masks import (
     Sizes,
     check_masks,
     merge_masks,
     open_blocked_rows,
     warn_if_zeros_and_ones,
 )
-from mha_lab.attention.padding import attend_without_padding, is_worth_cutting
-from mha_lab.attention.projection import (
+from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
+from mha_lab.attention.multihead.projection import (
     Heads,
     add_keys,
     join_heads,
     project_apart,
     project_packed,
 )
-from mha_lab.attention.together import attend_with_weights, is_faster_together
-from mha_lab.attention.weights import weights_apart
+from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
+from mha_lab.attention.multihead.weights import weights_apart
 
 # torch 2.6 does not tell an export from a compilation.
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)

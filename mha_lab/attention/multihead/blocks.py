@@ -14,7 +14,7 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from mha_lab.attention.functional import Mask
-from mha_lab.attention.masks import has_blocked_rows, open_blocked_rows
+from mha_lab.attention.multihead.masks import has_blocked_rows, open_blocked_rows
 
 BLOCK_ELEMENTS = 2**18
 """How many weights a block has at most, if one head has fewer: 1 MiB in float32."""

@@ -14,7 +14,7 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.utils import parametrize
 
 if TYPE_CHECKING:
-    from mha_lab.attention.multihead import MultiheadAttention
+    from mha_lab.attention.multihead.module import MultiheadAttention
 
 _PLAIN_LINEARS = (nn.Linear, NonDynamicallyQuantizableLinear)
 

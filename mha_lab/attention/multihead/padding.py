@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.overrides import handle_torch_function, has_torch_function
 
-from mha_lab.attention.blocks import is_plain
 from mha_lab.attention.functional import Mask
+from mha_lab.attention.multihead.blocks import is_plain
 
 MANY_WEIGHTS = 2**20
 """Samples of so many weights are worth a call each."""
