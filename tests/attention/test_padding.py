@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mha_lab import MultiheadAttention, record_attention
-from mha_lab.attention import functional, padding
+from mha_lab.attention import functional
+from mha_lab.attention.multihead import padding
 from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
 
 N, H, L, S, D = 5, 3, 7, 11, 2

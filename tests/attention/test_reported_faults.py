@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, swap_attention
-from mha_lab.attention import blocks, padding
+from mha_lab.attention.multihead import blocks, padding
 from mha_lab.attention.functional import allowed_where_not
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}

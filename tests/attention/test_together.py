@@ -11,7 +11,8 @@ from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mha_lab import MultiheadAttention, record_attention
-from mha_lab.attention import blocks, functional
+from mha_lab.attention import functional
+from mha_lab.attention.multihead import blocks
 from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
 
 

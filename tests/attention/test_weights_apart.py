@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_lab import MultiheadAttention
-from mha_lab.attention import blocks
+from mha_lab.attention.multihead import blocks
 from mha_lab.attention.functional import attention_scores, attention_weights
 from mha_lab.attention.multihead.weights import weights_apart
 
