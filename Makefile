@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 TORCH := $(shell grep '^torch==' constraints.txt)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Read by tests alone, as references: what they depend on (torchvision, triton) is not needed for that.
+WITHOUT_DEPENDENCIES := timm flash-linear-attention fla-core
+
 # One test process a core, each of one thread: small tensors gain nothing from more.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical
 
@@ -50,6 +53,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP_INSTALL) -e '.[dev]'
+	$(PIP_INSTALL) --no-deps $(WITHOUT_DEPENDENCIES)
 	touch $@
 
 clean:  ## remove the environment and what was built
