@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.arguments import no_more, split, whole_number
-from mha_lab.bench.timing import MODES, WEIGHTS, Shape, time_case, time_kernels
+from mha_lab.bench.shapes import Shape, read_shapes
+from mha_lab.bench.timing import MODES, WEIGHTS, time_case, time_kernels
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     settings, rest = split(arguments, _SETTINGS)
     no_more(rest, _SETTINGS)
     seconds = whole_number("seconds", settings.get("seconds", "2"), low=1, high=600)
-    shapes = _read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
+    shapes = read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
     if settings.get("table", "markdown") != "markdown":
         raise UserError(f"table must be markdown, got {settings['table']!r}")
 
@@ -77,19 +78,6 @@ def main(arguments: Sequence[str]) -> int:
 
         write_rows(csv, rows)
     return 0
-
-
-def _read_shapes(text: str) -> tuple[Shape, ...]:
-    shapes = []
-    for word in text.split(","):
-        sizes = [int(size) if size.isdecimal() else 0 for size in word.split("x")]
-        if len(sizes) != 4 or min(sizes) < 1 or sizes[1] < 2 or sizes[2] % sizes[3]:
-            raise UserError(
-                f"shapes must be like 64x20x64x4 (batch x length x width x heads, length at least "
-                f"2, width divisible by heads), separated by commas; got {word!r}"
-            )
-        shapes.append((sizes[0], sizes[1], sizes[2], sizes[3]))
-    return tuple(shapes)
 
 
 def _writable(name: str) -> Path:

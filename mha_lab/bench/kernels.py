@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-    from mha_lab.bench.timing import Shape
+    from mha_lab.bench.shapes import Shape
 
 
 def kernels_step(shape: "Shape", mode: str, device: "torch.device") -> Callable[[], None]:

@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mha_lab.bench.shapes import Shape
+
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-Shape = tuple[int, int, int, int]
-"""N, L, E, H of a self-attention."""
 
 WEIGHTS: dict[str, dict[str, bool]] = {
     "off": {"need_weights": False},

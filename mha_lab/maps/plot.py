@@ -16,7 +16,7 @@ from mha_lab.maps.printable import printable
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-    from mha_lab.maps.attention_map import AttentionMap
+    from mha_lab.maps.interface import Drawable
 
 _MOST_LABELS = 32
 """Tokens written along one axis; of longer sequences every second, third, ... is written."""
@@ -31,7 +31,7 @@ _COLUMNS = 4
 """Heads side by side."""
 
 
-def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
+def plot_map(one: Drawable, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
     """Draw the heads of one sample as a grid, with one colour scale from 0.
 
     Args:
@@ -58,7 +58,7 @@ def plot_map(one: AttentionMap, sample: int = 0, heads: Sequence[int] | None = N
     return figure
 
 
-def plot_maps(maps: Sequence[AttentionMap], sample: int = 0) -> Figure:
+def plot_maps(maps: Sequence[Drawable], sample: int = 0) -> Figure:
     """Draw several maps of one sample below each other, all heads of each.
 
     Args:
@@ -83,7 +83,7 @@ def plot_maps(maps: Sequence[AttentionMap], sample: int = 0) -> Figure:
     return figure
 
 
-def _size(one: AttentionMap, heads: int, columns: int) -> tuple[float, float]:
+def _size(one: Drawable, heads: int, columns: int) -> tuple[float, float]:
     """Width and height in inches, with which square maps come out square.
 
     The panels fill what the text leaves: a fixed aspect would make matplotlib's layout cut titles.
@@ -99,7 +99,7 @@ def _size(one: AttentionMap, heads: int, columns: int) -> tuple[float, float]:
 
 def _draw(
     figure: Figure | SubFigure,
-    one: AttentionMap,
+    one: Drawable,
     sample: int,
     heads: Sequence[int],
     columns: int,

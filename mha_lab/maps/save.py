@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from mha_lab.maps.attention_map import AttentionMap
+    from mha_lab.maps.interface import Drawable
 
 SUFFIXES = (".png", ".svg", ".html", ".npz")
 
 
 def save_map(
-    one: AttentionMap, path: str | Path, sample: int = 0, heads: Sequence[int] | None = None
+    one: Drawable, path: str | Path, sample: int = 0, heads: Sequence[int] | None = None
 ) -> Path:
     """Write a map to a file of the kind that its suffix says.
 
@@ -61,7 +61,7 @@ def load_arrays(path: str | Path) -> dict[str, Any]:
     return about
 
 
-def _arrays(one: AttentionMap) -> dict[str, Any]:
+def _arrays(one: Drawable) -> dict[str, Any]:
     about = {
         "name": one.name,
         "kind": one.kind,
@@ -75,7 +75,7 @@ def _arrays(one: AttentionMap) -> dict[str, Any]:
     return {"weights": one.weights.cpu().numpy(), "about": json.dumps(about), **scores}
 
 
-def _page(one: AttentionMap) -> str:
+def _page(one: Drawable) -> str:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

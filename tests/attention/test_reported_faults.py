@@ -22,8 +22,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, swap_attention
-from mha_lab.attention.multihead import blocks, padding
 from mha_lab.attention.functional import allowed_where_not
+from mha_lab.attention.multihead import blocks, padding
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SIZES = pytest.mark.parametrize(  # N, L, S, E, H

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_lab import MultiheadAttention
-from mha_lab.attention.multihead import blocks
 from mha_lab.attention.functional import attention_scores, attention_weights
+from mha_lab.attention.multihead import blocks
 from mha_lab.attention.multihead.weights import weights_apart
 
 N, H, L, S, D = 3, 5, 7, 11, 2

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mha_lab import AttentionMap, record_attention
+from mha_lab.maps import raster
 from mha_lab.maps.plot import plot_maps
 from mha_lab.maps.raster import draw_maps
-from mha_lab.maps import raster
 
 N, H, L, S = 2, 3, 5, 7
 HOSTILE = ["<b>", "$x", "", "</script><script>alert(1)</script>", "日本"]

@@ -7,14 +7,14 @@ is taking that over whole.
 
 import copy
 import warnings
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from torch import nn
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.utils import parametrize
 
-if TYPE_CHECKING:
-    from mha_lab.attention.multihead.module import MultiheadAttention
+Ours = TypeVar("Ours", bound=nn.Module)
+"""Our class."""
 
 _PLAIN_LINEARS = (nn.Linear, NonDynamicallyQuantizableLinear)
 
@@ -50,7 +50,7 @@ def check_convertible(module: nn.Module, name: str = "module") -> None:
         )
 
 
-def adopt(module: nn.MultiheadAttention, kind: "type[MultiheadAttention]") -> "MultiheadAttention":
+def adopt(module: nn.MultiheadAttention, kind: type[Ours]) -> Ours:
     """Make a module of ours that holds the very parameters, submodules and hooks of torch's.
 
     Args:
@@ -60,14 +60,11 @@ def adopt(module: nn.MultiheadAttention, kind: "type[MultiheadAttention]") -> "M
     ours = kind.__new__(kind)
     ours.__dict__.update(module.__dict__)
     del ours.__dict__["_qkv_same_embed_dim"]  # a class attribute of ours
-    ours.average_attn_weights = True
-    ours.has_judged_float_mask = False
+    ours.__dict__.update(average_attn_weights=True, has_judged_float_mask=False)
     return ours
 
 
-def copy_from_torch(
-    module: nn.MultiheadAttention, kind: "type[MultiheadAttention]"
-) -> "MultiheadAttention":
+def copy_from_torch(module: nn.MultiheadAttention, kind: type[Ours]) -> Ours:
     """Make a module of ours from copies of what torch's holds.
 
     Raises:
@@ -77,7 +74,7 @@ def copy_from_torch(
     return adopt(copy.deepcopy(module), kind)
 
 
-def copy_to_torch(module: "MultiheadAttention") -> nn.MultiheadAttention:
+def copy_to_torch(module: nn.Module) -> nn.MultiheadAttention:
     """Make a module of torch's from copies of what ours holds.
 
     Args:
@@ -123,5 +120,5 @@ def copy_to_torch(module: "MultiheadAttention") -> nn.MultiheadAttention:
     return twin
 
 
-def _full_name(kind: type[nn.Module]) -> str:
+def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,56 @@
+"""What drawing and saving ask of a map; ``AttentionMap`` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+
+class Drawable(Protocol):
+    """The attributes of an :class:`mha_lab.maps.attention_map.AttentionMap` that are read."""
+
+    @property
+    def name(self) -> str:
+        """The module's path."""
+
+    @property
+    def kind(self) -> str:
+        """Of the attention: "self", "masked" or "cross"."""
+
+    @property
+    def weights(self) -> Float[Tensor, "N H L S"]:
+        """The distribution before dropout."""
+
+    @property
+    def query_tokens(self) -> list[list[str]] | None:
+        """One list of L labels a sample, or None."""
+
+    @property
+    def key_tokens(self) -> list[list[str]] | None:
+        """One list of S labels a sample, or None."""
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """(L, S) of the call itself."""
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """Which samples of the batch these are."""
+
+    @property
+    def heads(self) -> tuple[int, ...] | None:
+        """Which heads these are; None when they were averaged."""
+
+    @property
+    def whole_scores(self) -> dict[str, Tensor] | None:
+        """The scores of the whole map where this one was pooled."""
+
+    def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
+        """What to call the map's heads, or those with these indices."""
+
+    def plot(self, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
+        """Draw the heads of one sample."""
