@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from mha_lab.sweeping.plan import Plan
-from mha_lab.sweeping.results import Result, number, rank
+from mha_lab.sweeping.results import Result, best, number, rank
 from mha_lab.sweeping.slots import REASON, Slots
 from mha_lab.sweeping.storage import FAULTS
 from mha_lab.sweeping.worker import SECONDS, STEPS
@@ -98,9 +98,10 @@ def status(plan: Plan, results: list[Result], size: int) -> str:
     parts = [
         f" · {counts[s]} {s}" for s in ("complete", "running", "pruned", "failed") if counts[s]
     ]
-    if results and results[0].objectives:
-        best = " ".join(number(value) for value in results[0].objectives.values())
-        parts.append(f" · best {best} (trial {results[0].trial.number})")
+    winner = best(results)
+    if winner is not None:
+        values = " ".join(number(value) for value in winner.objectives.values())
+        parts.append(f" · best {values} (trial {winner.trial.number})")
     left = seconds_left(results, size)
     if left is not None:
         minutes, seconds = divmod(round(left), 60)

@@ -3,6 +3,9 @@
 import optuna
 import pytorch_lightning as pl
 
+LATEST_TO_PRUNE = 0.5
+"""Share of a run's steps: a trial that has come further costs less to finish than to lose."""
+
 
 class Observer(pl.Callback):
     """Notes the validation metrics of a run and asks the pruner after each validation.
@@ -35,7 +38,8 @@ class Observer(pl.Callback):
         self.trial.report(self.sign * value, self.steps)
         if trainer.should_stop:
             self._report_the_rest(trainer, value)
-        elif self.trial.should_prune() and self.steps < trainer.max_steps:
+        # Asked at every step: the pruner notes by it which trials have come how far.
+        elif self.trial.should_prune() and self.steps <= LATEST_TO_PRUNE * trainer.max_steps:
             raise optuna.TrialPruned(f"at step {self.steps}, {self.metric} {value:.4g}")
 
     def _report_the_rest(self, trainer: pl.Trainer, value: float) -> None:

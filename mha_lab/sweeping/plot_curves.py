@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.plot_parts import BEST, PRUNED, Colors, new_figure
-from mha_lab.sweeping.results import Result
+from mha_lab.sweeping.results import Result, best
 from mha_lab.sweeping.run_trial import run_folders
 from mha_lab.training.run_folder import METRICS
 
@@ -18,7 +18,7 @@ def draw_curves(plan: Plan, results: Sequence[Result]) -> Figure:
     """Draw a curve a trial, of its first seed; pruned ones in grey, a cross where they end."""
     figure = new_figure(9, 4.8)
     axes = figure.subplots()
-    colors = Colors(plan, results)
+    colors, winner = Colors(plan, results), best(results)
     metric = plan.settings.prune_by
     labels: set[str] = set()
     for result in reversed(results):
@@ -26,7 +26,7 @@ def draw_curves(plan: Plan, results: Sequence[Result]) -> Figure:
         steps, values = read_curve(file, metric)
         if not steps:
             continue  # not started, or run on another machine
-        is_best = result is results[0]
+        is_best = result is winner
         ended_early = result.state in ("pruned", "failed")
         label = f"best: trial {result.trial.number}" if is_best else ""
         axes.plot(

@@ -10,7 +10,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.plot_parts import BEST, Colors, new_figure
-from mha_lab.sweeping.results import Result, number
+from mha_lab.sweeping.results import Result, best, number
 from mha_lab.sweeping.space import Parameter, Space, Value
 
 Place = Callable[[Value], float]
@@ -30,7 +30,7 @@ def draw_parallel(plan: Plan, space: Space, results: Sequence[Result]) -> Figure
     for result in reversed(shown):  # the best last, on top
         values = {**result.trial.params, **result.objectives}
         heights = [place(values[key]) for key, place, _ in scales if key in values]
-        is_complete = bool(result.objectives)
+        is_complete = result.is_complete
         axes.plot(
             range(len(heights)),
             heights,
@@ -41,11 +41,11 @@ def draw_parallel(plan: Plan, space: Space, results: Sequence[Result]) -> Figure
             label=None if is_complete or "pruned" in labels else "pruned or failed",
         )
         labels |= set() if is_complete else {"pruned"}
-    if shown and shown[0].objectives:
-        values = {**shown[0].trial.params, **shown[0].objectives}
+    if winner := best(shown):
+        values = {**winner.trial.params, **winner.objectives}
         heights = [place(values[key]) for key, place, _ in scales]
-        best = f"best: trial {shown[0].trial.number}"
-        axes.plot(range(len(heights)), heights, color=BEST, linewidth=3, zorder=3, label=best)
+        label = f"best: trial {winner.trial.number}"
+        axes.plot(range(len(heights)), heights, color=BEST, linewidth=3, zorder=3, label=label)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), frameon=False, ncols=2)
     for x, (_, _, ticks) in enumerate(scales):
         _draw_scale(axes, x, ticks)

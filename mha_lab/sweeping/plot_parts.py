@@ -55,7 +55,7 @@ class Colors:
 
     def of(self, result: Result) -> Any:
         """The color of a trial; grey where it was not completed."""
-        if not result.objectives:
+        if not result.is_complete:
             return PRUNED
         value = result.objectives[self.name]
         return self._map(self._norm(value if math.isfinite(value) else self._worst))

@@ -1,6 +1,7 @@
 """What a sweep found: trials in order of merit, ``sweep.csv``, and the table in the terminal."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -30,26 +31,34 @@ class Result:
         """``complete``, ``pruned``, ``failed``, ``running`` or ``waiting``."""
         return {TrialState.FAIL: "failed"}.get(self.trial.state, self.trial.state.name.lower())
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it ran to its end."""
+        return self.trial.state == TrialState.COMPLETE
+
     def attribute(self, name: str, default: Any = "") -> Any:
         """What the worker noted of the trial."""
         return self.trial.user_attrs.get(name, default)
 
 
 def rank(plan: Plan, trials: list[FrozenTrial]) -> list[Result]:
-    """Complete trials, best first, then the others.
+    """Trials by the first objective, best first; those that reached no value come last.
 
-    With several objectives the first one decides the order, and *best* are all trials that no
-    other beats in every objective (the Pareto front).
+    Ties are settled by the next objectives, then by fewer steps, then by fewer parameters. A pruned
+    trial stands where the best value that it reached puts it, but only a complete one can be
+    *best*: with several objectives, each that no other beats in all of them (the Pareto front).
     """
-    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    complete.sort(key=lambda trial: (_costs(plan, trial), trial.number))
-    others = [trial for trial in trials if trial.state != TrialState.COMPLETE]
-    costs = [_costs(plan, trial) for trial in complete]
-    results = []
-    for trial, cost in zip(complete, costs, strict=True):
-        named = dict(zip(plan.settings.objectives, trial.values, strict=True))
-        results.append(Result(trial, named, not any(_beats(other, cost) for other in costs)))
-    return results + [Result(trial, {}) for trial in others]
+    results = [_result(plan, trial) for trial in trials]
+    valued = sorted((r for r in results if r.objectives), key=lambda r: _order(plan, r))
+    complete = [result for result in valued if result.is_complete]
+    winners = {result.trial.number for result in _best(plan, complete)}
+    ranked = [replace(r, is_best=r.trial.number in winners) for r in valued]
+    return ranked + [result for result in results if not result.objectives]
+
+
+def best(results: Sequence[Result]) -> Result | None:
+    """The first of the best trials; None where no trial was completed."""
+    return next((result for result in results if result.is_best), None)
 
 
 def write_csv(plan: Plan, results: list[Result]) -> None:
@@ -101,10 +110,37 @@ def number(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _costs(plan: Plan, trial: FrozenTrial) -> tuple[float, ...]:
+def _result(plan: Plan, trial: FrozenTrial) -> Result:
+    """A trial with its objectives: told by a complete one, read off the metrics of a pruned one."""
+    names = plan.settings.objectives
+    if trial.state == TrialState.COMPLETE:
+        return Result(trial, dict(zip(names, trial.values, strict=True)))
+    reached = trial.user_attrs.get(METRICS, {}) if trial.state == TrialState.PRUNED else {}
+    return Result(trial, {n: reached[n] for n in names} if all(n in reached for n in names) else {})
+
+
+def _costs(plan: Plan, result: Result) -> tuple[float, ...]:
     """The objectives, lower better."""
-    directions = plan.settings.directions
-    return tuple(-v if d == MAXIMIZE else v for v, d in zip(trial.values, directions, strict=True))
+    pairs = zip(result.objectives.values(), plan.settings.directions, strict=True)
+    return tuple(-value if direction == MAXIMIZE else value for value, direction in pairs)
+
+
+def _order(plan: Plan, result: Result) -> tuple[float, ...]:
+    """What decides the place of a trial, the weightiest first."""
+    # A pruned trial's few steps are no merit: at the same value, a complete one stands before it.
+    is_pruned = result.trial.state == TrialState.PRUNED
+    parameters = result.attribute(METRICS, {}).get("parameters", 0)
+    cost = (result.attribute(STEPS, 0), parameters, result.trial.number)
+    return (*_costs(plan, result), is_pruned, *cost)
+
+
+def _best(plan: Plan, complete: list[Result]) -> list[Result]:
+    """Of trials in order, the first; of several objectives, all of the Pareto front."""
+    if len(plan.settings.objectives) == 1:
+        return complete[:1]
+    costs = [_costs(plan, result) for result in complete]
+    pairs = zip(complete, costs, strict=True)
+    return [r for r, cost in pairs if not any(_beats(other, cost) for other in costs)]
 
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

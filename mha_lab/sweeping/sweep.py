@@ -11,7 +11,7 @@ from mha_lab.sweeping.display import Display
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.processes import more_processes
 from mha_lab.sweeping.recipe import write_recipe
-from mha_lab.sweeping.results import Result, number, rank, show, write_csv
+from mha_lab.sweeping.results import Result, best, number, rank, show, write_csv
 from mha_lab.sweeping.run_trial import Train
 from mha_lab.sweeping.slots import REASON, Slots
 from mha_lab.sweeping.space import Space, override, read_space
@@ -60,13 +60,14 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
     results = rank(plan, slots.trials())
     write_csv(plan, results)
     show(plan, results)
-    if not results[0].objectives:
+    winner = best(results)
+    if winner is None:
         reasons = [result.attribute(REASON) for result in results]
         console.print(f"no trial was completed; the first one: {reasons[0]}", highlight=False)
         print(plan.folder)
         return 1
     _draw(plan, space, slots.study, results)
-    print("\n" + "\n".join(_closing_lines(plan, results[0])))
+    print("\n" + "\n".join(_closing_lines(plan, winner)))
     print(plan.folder)
     return 0
 
