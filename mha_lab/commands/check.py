@@ -1,0 +1,69 @@
+"""Hold options to the contract that the harness relies on: every check by name.
+
+Usage:
+  python -m mha_lab check attention=custom                  one option
+  python -m mha_lab check attention=custom position=learned task=copy
+  python -m mha_lab check position=learned position.max_length=7   with values of your own
+  python -m mha_lab check attention=mine --config-dir DIR   an option outside of the package
+
+Exit code 1 where a check fails. From Python: mha_lab.testing.check_attention(MyAttention).
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mha_lab.errors import UserError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_CHECKED = ("attention", "position", "task")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the checks of every option that is named."""
+    from mha_lab.config import compose
+
+    keys = [word.lstrip("+").partition("=")[0] for word in arguments]
+    roots = [key.split("/")[0] for key in keys]
+    chosen = [name for name in _CHECKED if any(name == root for root in roots)]
+    if not chosen:
+        raise UserError(
+            "check needs to know what: attention=NAME, position=NAME or task=NAME "
+            "(`python -m mha_lab list` names them)"
+        )
+    cfg = compose(arguments, run_dir="RUN")
+    failed = sum(_check(name, cfg) for name in chosen)
+    return 1 if failed else 0
+
+
+def _check(name: str, cfg: "DictConfig") -> int:
+    """Check one node of the config; tell how many checks failed."""
+    from mha_lab.build import build
+    from mha_lab.testing import attention_checks, position_checks, task_checks
+
+    checks = {"attention": attention_checks, "position": position_checks, "task": task_checks}
+    subject = build(cfg, name)
+    print(f"{name}={cfg.choices[name]}")
+    started = time.perf_counter()
+    outcomes = [_passes(check, subject) for check in checks[name]()]
+    seconds = time.perf_counter() - started
+    failed = outcomes.count(False)
+    verdict = f"{failed} of {len(outcomes)} checks failed" if failed else "all checks passed"
+    print(f"  {verdict}, {seconds:.1f} s")
+    return failed
+
+
+def _passes(check: Callable[[Any], None], subject: Any) -> bool:
+    """Run one check and print its line; below one that failed, why."""
+    name = check.__name__.replace("_", " ")
+    try:
+        check(subject)
+    except Exception as error:  # a subject may fail in any way
+        reason = str(error) if isinstance(error, AssertionError) else repr(error)
+        lines = reason.strip().splitlines() or [type(error).__name__]
+        print(f"  FAILED  {name}", *(f"          {line}" for line in lines), sep="\n")
+        return False
+    print(f"  ok      {name}")
+    return True

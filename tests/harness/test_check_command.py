@@ -1,0 +1,56 @@
+"""``check``: every check by name, all failures listed."""
+
+import pytest
+from torch import nn
+
+from mha_lab import cli
+from mha_lab.testing import attention_checks, position_checks, task_checks
+
+
+class Leaky(nn.MultiheadAttention):
+    """Forgets its masks."""
+
+    def __init__(self, embed_dim: int, num_heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__(embed_dim, num_heads, dropout=dropout, batch_first=True)
+
+    def forward(self, query, key, value, **options):
+        kept = {k: v for k, v in options.items() if k in ("need_weights", "average_attn_weights")}
+        return super().forward(query, key, value, **kept)
+
+
+def test_every_check_of_what_is_named_is_told(capsys: pytest.CaptureFixture[str]):
+    words = ["attention=custom", "position=sinusoidal", "task=sort", "task.max_length=4"]
+    assert cli.run(["check", *words]) == 0
+    out = capsys.readouterr().out
+    for checks in (attention_checks(), position_checks(), task_checks()):
+        for check in checks:
+            assert f"  ok      {check.__name__.replace('_', ' ')}\n" in out
+    assert out.count("all checks passed") == 3
+    assert "attention=custom\n" in out
+
+
+def test_all_failures_are_listed_with_their_reason(capsys: pytest.CaptureFixture[str]):
+    target = f"attention._target_={__name__}.Leaky"
+    assert cli.run(["check", "attention=custom", target]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED  true blocks in a boolean mask" in out
+    assert "FAILED  padded keys do not matter" in out
+    assert "ok      output has the shape of the query" in out
+    assert " checks failed" in out
+    assert "Traceback" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "attention=NAME"),
+        (["model=encoder"], "attention=NAME"),
+        (["attention=costum"], "did you mean 'custom'"),
+        (["position=learned", "position.max_lenght=3"], "position.max_lenght"),
+    ],
+)
+def test_what_cannot_be_checked_is_said(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+):
+    assert cli.run(["check", *words]) == 2
+    assert said in capsys.readouterr().err
