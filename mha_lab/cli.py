@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from mha_lab.errors import UserError, nearest
+from mha_lab.errors import MachineError, UserError, nearest
 
 COMMANDS = {
     "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
@@ -69,6 +69,9 @@ def run(argv: Sequence[str]) -> int:
     except UserError as error:
         print(f"mha_lab: {error}", file=sys.stderr)
         return 2
+    except MachineError as error:
+        print(f"mha_lab: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("mha_lab: interrupted", file=sys.stderr)
         return 130

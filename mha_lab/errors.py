@@ -1,4 +1,4 @@
-"""The error that means: the user can mend this."""
+"""The two errors that are told in a sentence: the user can mend this; the machine cannot do it."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,6 +8,13 @@ class UserError(Exception):
     """A mistake in what was asked for; its text is one sentence that says how to mend it.
 
     The command line prints the text without a traceback and exits with code 2.
+    """
+
+
+class MachineError(Exception):
+    """What the machine cannot do: its disk is full or read-only, its memory is used up.
+
+    The command line prints the text without a traceback and exits with code 1.
     """
 
 
