@@ -63,7 +63,8 @@ def run(argv: Sequence[str]) -> int:
             )
         module = importlib.import_module(f"mha_lab.commands.{command}")
         if any(word in ("-h", "--help") for word in arguments):
-            print(module.__doc__)
+            # Most commands have one text; bench has one for each of what it measures.
+            print(module.help_text(arguments) if hasattr(module, "help_text") else module.__doc__)
             return 0
         return int(module.main(arguments))
     except UserError as error:

@@ -12,6 +12,7 @@ Usage:
 
 import importlib
 from collections.abc import Sequence
+from types import ModuleType
 
 from mha_lab.errors import UserError, nearest
 
@@ -23,10 +24,19 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         raise UserError(f"bench needs to know which: {', '.join(_BENCHES)}")
     which, *rest = arguments
+    return int(_load(which).main(rest))
+
+
+def help_text(arguments: Sequence[str]) -> str:
+    """What ``--help`` says: of the benchmark that is named, or of all."""
+    named = [word for word in arguments if not word.startswith("-")]
+    return str((_load(named[0]).__doc__ if named else __doc__) or "")
+
+
+def _load(which: str) -> ModuleType:
     if which not in _BENCHES:
         raise UserError(
             f"unknown benchmark {which!r}{nearest(which, _BENCHES)} "
             f"(there are: {', '.join(_BENCHES)})"
         )
-    module = importlib.import_module(f"mha_lab.bench.{which}")
-    return int(module.main(rest))
+    return importlib.import_module(f"mha_lab.bench.{which}")

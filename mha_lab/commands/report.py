@@ -2,7 +2,7 @@
 
 Usage:
   python -m mha_lab report outputs/multirun/NAME                   compared by what differs
-  python -m mha_lab report outputs/copy 'outputs/sort/2026-*' by=attention,position
+  python -m mha_lab report outputs/copy 'outputs/sort/*seed0*' by=attention,position
   python -m mha_lab report outputs table=markdown                  only the main table, to copy
 
 Paths are run folders, folders that hold runs anywhere below, or globs. Settings:

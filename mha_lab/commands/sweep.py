@@ -1,4 +1,4 @@
-"""Search hyperparameters: many trials, one study, on as many processes and machines as you start.
+r"""Search hyperparameters: many trials, one study, on as many processes and machines as you start.
 
 Usage:
   python -m mha_lab sweep +experiment=sort sweep=optuna     the space of configs/sweep/optuna.yaml

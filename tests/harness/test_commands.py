@@ -41,6 +41,21 @@ def test_list_names_every_option(lab: Lab):
             assert line in out
 
 
+@pytest.mark.parametrize("which", ["attention", "loop", "recording", "sweep", "pruning"])
+def test_each_benchmark_has_its_own_help(which: str, lab: Lab):
+    code, out, _ = lab("bench", which, "--help")
+    assert code == 0
+    assert f"mha_lab bench {which}" in out
+    others = {"attention", "loop", "recording", "sweep", "pruning"} - {which}
+    assert not any(f"bench {other} " in out for other in others)
+
+
+def test_help_is_printed_as_written(lab: Lab):
+    _, out, _ = lab("sweep", "--help")
+    assert "model.embed_dim=32,64 \\\n" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
 @pytest.mark.parametrize("words", [["--help"], ["list"], ["train", "--help"], ["report", "--help"]])
 def test_quick_answers_do_not_import_torch(words: list[str]):
     code = (
