@@ -1,7 +1,16 @@
-"""Tables in the terminal."""
+"""Tables and paths in the terminal."""
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+def relative(path: Path) -> str:
+    """A path as people type it: from the working folder, where it lies below that."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
 
 
 def show_table(

@@ -1,8 +1,10 @@
 """Tables in the terminal, narrow or none."""
 
+from pathlib import Path
+
 import pytest
 
-from mha_lab.terminal import show_table
+from mha_lab.terminal import relative, show_table
 
 EXPECTED = """\
 outputs/multirun/a-name-longer-than-the-table
@@ -25,3 +27,12 @@ def test_words_stay_whole(width, capsys, monkeypatch):
     )
     shown = capsys.readouterr().out
     assert "\n".join(line.rstrip() for line in shown.splitlines()) == EXPECTED
+
+
+def test_a_path_below_the_working_folder_is_shown_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert relative(tmp_path / "outputs" / "run") == "outputs/run"
+    assert relative(Path("outputs/run")) == "outputs/run"
+    assert relative(tmp_path.parent / "other") == str(tmp_path.parent / "other")

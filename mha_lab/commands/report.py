@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from mha_lab.arguments import split
 from mha_lab.errors import UserError, nearest
-from mha_lab.terminal import show_table
+from mha_lab.terminal import relative, show_table
 
 if TYPE_CHECKING:
     from mha_lab.reporting.comparison import Comparison
@@ -126,7 +126,7 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
     table: Table = main_table(comparison)
     show_table(table.columns, table.rows, title=document.title, numeric=table.numeric)
     for name in ("index.html", "report.md", "report.csv", "runs.csv"):
-        print(out / name)
+        print(relative(out / name))
 
 
 def _remarks(comparison: "Comparison", found: "Found") -> list[str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.errors import UserError, nearest
+from mha_lab.terminal import relative
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -170,7 +171,7 @@ def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
 
 def summary_text(summary: dict[str, Any], folder: Path) -> str:
     """The lines that end a run."""
-    shown = _relative(folder)
+    shown = relative(folder)
     if summary["status"] == "interrupted":
         return (
             f"\ninterrupted at step {summary['steps']}; go on with:\n"
@@ -183,14 +184,7 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
         ("time", f"{summary['wall_seconds']:.1f} s, of which training "
                  f"{summary['train_seconds']:.1f} s"),
         ("parameters", f"{summary['parameters']:,}"),
-        ("dashboard", f"python -m mha_lab dashboard logdir={_relative(folder.parent)}"),
+        ("dashboard", f"python -m mha_lab dashboard logdir={relative(folder.parent)}"),
         ("run folder", ""),
     ]  # fmt: skip
     return "\n" + "\n".join(f"{name:<14} {text}".rstrip() for name, text in lines) + f"\n{shown}"
-
-
-def _relative(folder: Path) -> str:
-    try:
-        return str(folder.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(folder)

@@ -39,7 +39,7 @@ def configs(comparison: Comparison) -> Section:
         if between:
             columns = list(zip(*between.values(), strict=True))
             rows = [
-                [*group.key, *values]
+                [*group.shown, *values]
                 for group, values in zip(comparison.counted, columns, strict=True)
             ]
             blocks.append(
@@ -51,7 +51,7 @@ def configs(comparison: Comparison) -> Section:
                 Text(f"The configs of the groups differ in nothing but {listed(comparison.by)}.")
             )
     mixed = [
-        [*group.key, key, ", ".join(values)]
+        [*group.shown, key, ", ".join(values)]
         for group in comparison.counted
         for key, values in group.mixed.items()
     ]
@@ -73,7 +73,7 @@ def left_out(comparison: Comparison) -> Section:
     holes = find_holes(comparison.groups)
     for group, seeds in holes.seeds:
         numbers = listed(map(str, seeds))
-        rows.append(["–", *group.key, numbers, "missing", "no run, but other groups have one"])
+        rows.append(["–", *group.shown, numbers, "missing", "no run, but other groups have one"])
     blocks: list[Block] = []
     if rows:
         blocks.append(

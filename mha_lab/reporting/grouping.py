@@ -41,7 +41,12 @@ class Group:
     @property
     def words(self) -> list[str]:
         """Its values, each so that it can be read without its key."""
-        return [_word(key, value) for key, value in zip(self.by, self.key, strict=True)]
+        return [_word(key, value) for key, value in zip(self.by, self.shown, strict=True)]
+
+    @property
+    def shown(self) -> list[str]:
+        """Its values as tables show them: of a number that was drawn, four digits."""
+        return [short_number(value) for value in self.key]
 
     @property
     def mixed(self) -> dict[str, list[str]]:
@@ -105,6 +110,16 @@ def natural_value(value: Any) -> tuple[int, float, list[tuple[int, str]]]:
         return (0, float(value), [])
     except (TypeError, ValueError):
         return (1, 0.0, natural_key(str(value)))
+
+
+def short_number(text: str) -> str:
+    """``0.02418`` for ``0.024180549877059015``; whole numbers and words stay as they are."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    short = f"{number:.4g}"
+    return text if number.is_integer() or len(short) >= len(text) else short
 
 
 def _word(key: str, value: str) -> str:

@@ -25,7 +25,7 @@ def main_table(comparison: Comparison) -> Table:
     for group in comparison.groups:
         complete, n, total = group.complete, len(group.complete), len(group.runs)
         cells = [write_stat(one.stat(complete), one.style, of=n) for one in measures]
-        rows.append([*group.key, str(n) if n == total else f"{n} of {total}", *cells])
+        rows.append([*group.shown, str(n) if n == total else f"{n} of {total}", *cells])
     return Table(
         [*comparison.by, "n", *(measure.name for measure in measures)],
         rows,
@@ -56,7 +56,7 @@ def lengths(comparison: Comparison) -> Section:
     stats = [by_length(group.complete) for group in comparison.counted]
     lengths = sorted({length for one in stats for length in one})
     rows = [
-        [*group.key, *(write_stat(one.get(length), "share") for length in lengths)]
+        [*group.shown, *(write_stat(one.get(length), "share") for length in lengths)]
         for group, one in zip(comparison.counted, stats, strict=True)
     ]
     table = Table(
@@ -109,7 +109,7 @@ def all_runs(comparison: Comparison) -> Section:
     rows = [
         [
             comparison.path(run),
-            *group.key,
+            *group.shown,
             run.text("seed"),
             run.status,
             *(write_number(measure.of(run), measure.style) for measure in measures),

@@ -53,7 +53,7 @@ def test_the_whole_report(small, capsys):
     assert run(["report", "runs", "by=attention", "name=Two variants <b>"]) == 0
     shown = capsys.readouterr()
     assert "0.9500 ± 0.0707" in shown.out
-    assert "runs/report/index.html" in shown.out
+    assert "\nruns/report/index.html\n" in shown.out, "relative to the working folder"
     assert "1 failed, 1 interrupted, 4 missing, 1 unfinished and 1 unreadable" in shown.err
 
     report = small / "report"

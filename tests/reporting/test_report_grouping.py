@@ -96,3 +96,11 @@ def test_a_failed_run_of_which_too_little_is_known_is_in_no_group(tmp_path):
     folder.mkdir()
     (folder / "summary.json").write_text('{"status": "failed", "overrides": ["seed=3"]}')
     assert group_runs(read_runs([folder]), ["attention"]) == []
+
+
+def test_a_number_that_was_drawn_is_shown_with_four_digits(tmp_path):
+    runs = make(tmp_path, {"lr": 0.024180549877059015}, {"lr": 0.003}, {"lr": 123456})
+    groups = group_runs(runs, ["optimizer.lr"])
+    assert [group.shown for group in groups] == [["0.003"], ["0.02418"], ["123456"]]
+    assert groups[1].label == "lr 0.02418"
+    assert groups[1].key == ("0.024180549877059015",), "what is computed with keeps all digits"
