@@ -1,5 +1,7 @@
 """``python -m mha_lab``, and the console script ``mha_lab``."""
 
+import contextlib
+import os
 import sys
 
 from mha_lab.cli import run
@@ -8,8 +10,18 @@ from mha_lab.interrupts import keep_interrupts
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    see_working_folder()
     keep_interrupts()
     sys.exit(run(sys.argv[1:]))
+
+
+def see_working_folder() -> None:
+    """Let the console script find modules of the working folder too, as ``python -m`` does."""
+    if sys.flags.safe_path or "" in sys.path:
+        return
+    with contextlib.suppress(OSError):  # the working folder may be gone
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
 
 
 if __name__ == "__main__":
