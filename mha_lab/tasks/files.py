@@ -4,16 +4,19 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import torch
+from annotated_types import Interval
 
 from mha_lab.tasks.batch import Batch, end_rows, pad_rows
 from mha_lab.tasks.cache import default_cache_dir
 from mha_lab.tasks.pair_file import Pair, Value, read_pairs
+from mha_lab.tasks.shares import Tokens, keep_apart
 from mha_lab.tasks.splits import SPLITS, Split
 from mha_lab.tasks.vocabulary import Vocabulary
 
-Tokens = tuple[list[str], list[str]]  # of a source and of its target
+Share = Annotated[float, Interval(gt=0, lt=1)]
 
 
 class FilesTask:
@@ -22,52 +25,52 @@ class FilesTask:
     A value is a list of tokens (JSONL only) or text. Text is cut at its spaces where any text of
     the training file has a space inside; else every character is a token.
 
-    The vocabulary is that of the training file, in sorted order. Other tokens of the other files
-    become ``<unk>``, with a warning that counts them; another warning counts the sources that
-    training has too.
+    The vocabulary is that of the training file (of all of it, shares included), in sorted order.
+    Other tokens of the other files become ``<unk>``, with a warning that counts them; another
+    warning counts the sources that training has too.
 
     Args:
         train: the training file.
-        validation: the file to validate on; all of it is used.
-        test: the file to test on; all of it is used.
+        validation: the file to validate on, of which all is used; or a share of the training
+            file, such as 0.1, to be kept out of training for it.
+        test: the file to test on, or a share, as for validation.
         vocabulary: one to use in place of the training file's own, so that the ids stay those of
             an earlier run.
         cache_dir: where Arrow copies of the files are kept; None is the folder in the environment
             variable MHA_LAB_CACHE, or ``~/.cache/mha_lab``.
 
     Raises:
-        ValueError: a file is not named.
+        ValueError: a file is not named, or a share is not between 0 and 1, or leaves nothing.
         DataFileError: a file is missing, unreadable or malformed.
     """
 
     def __init__(
         self,
         train: str | None = None,
-        validation: str | None = None,
-        test: str | None = None,
+        validation: str | Share | None = None,
+        test: str | Share | None = None,
         *,
         vocabulary: Vocabulary | None = None,
         cache_dir: str | None = None,
     ) -> None:
-        files: dict[Split, str] = {}
-        for split, file in zip(SPLITS, (train, validation, test), strict=True):
-            if file is None:
-                raise ValueError(
-                    f"{split} is missing: task=files needs three files, task.train=FILE, "
-                    "task.validation=FILE and task.test=FILE, each .jsonl or .csv"
-                )
-            files[split] = file
+        given = dict(zip(SPLITS, (train, validation, test), strict=True))
         folder = (Path(cache_dir).expanduser() if cache_dir else default_cache_dir()) / "files"
+        files, shares = _check_named(given)
         pairs = {split: read_pairs(file, cache_dir=folder) for split, file in files.items()}
         cut = _cutter(pairs["train"])
-        tokens = {split: [(cut(p.source), cut(p.target)) for p in pairs[split]] for split in SPLITS}
+        tokens = {
+            split: [(cut(pair.source), cut(pair.target)) for pair in rows]
+            for split, rows in pairs.items()
+        }
         self.vocabulary = vocabulary or _vocabulary(tokens["train"])
         for split, file in files.items():
             self._warn_of_unknown(file, tokens[split])
             if split != "train":
                 _warn_of_known(file, tokens[split], tokens["train"])
+        if shares:
+            tokens |= keep_apart(tokens["train"], shares)
         self._batches = {split: self._batch(rows) for split, rows in tokens.items()}
-        self.training_size = len(pairs["train"])
+        self.training_size = len(tokens["train"])
         self.max_source_length = max(b.source.shape[1] for b in self._batches.values())
         self.max_target_length = max(b.target.shape[1] for b in self._batches.values())
 
@@ -103,6 +106,22 @@ class FilesTask:
                 f"({unknown.total()} times in all)",
                 stacklevel=3,
             )
+
+
+def _check_named(
+    given: dict[Split, str | float | None],
+) -> tuple[dict[Split, str], dict[Split, float]]:
+    """Which splits are files, and which are shares of the training file."""
+    for split, source in given.items():
+        if source is None or (split == "train" and not isinstance(source, str)):
+            raise ValueError(
+                f"{split} is missing: task=files needs three files, task.train=FILE, "
+                "task.validation=FILE and task.test=FILE, each .jsonl or .csv; or one, of which "
+                "shares are kept apart: task.train=FILE task.validation=0.1 task.test=0.1"
+            )
+    files = {split: file for split, file in given.items() if isinstance(file, str)}
+    shares = {split: float(x) for split, x in given.items() if isinstance(x, int | float)}
+    return files, shares
 
 
 def _cutter(pairs: Iterable[Pair]) -> Callable[[Value], list[str]]:
