@@ -1,0 +1,88 @@
+"""The call that these mechanisms take, from inputs and masks to heads and back."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mha_lab.attention.multihead.checks import check_inputs
+from mha_lab.attention.multihead.masks import Sizes, check_masks
+from mha_lab.attention.multihead.projection import Heads, project_packed
+from mha_lab.attention.states.masks import Seen, read_masks
+
+
+class Call(NamedTuple):
+    """One call: its heads, and who may see what.
+
+    Attributes:
+        q: (N, H, L, D).
+        k: (N, H, S, D).
+        v: (N, H, S, D).
+        seen: Which keys count, and whether the call is causal.
+    """
+
+    q: Heads
+    k: Heads
+    v: Heads
+    seen: Seen
+
+
+def project(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    num_heads: int,
+    key_padding_mask: Tensor | None,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    mechanism: str,
+) -> Call:
+    """Check a call, project its inputs with one packed weight and read its masks.
+
+    Args:
+        query: (N, L, E), or unbatched (L, E).
+        key: (N, S, E) likewise.
+        value: (N, S, E) likewise.
+        weight: Those of query, key and value, (3·E, E).
+        bias: Theirs (3·E,), or None.
+        num_heads: H.
+        key_padding_mask: (N, S), True = blocked.
+        attn_mask: Any that ``read_masks`` takes.
+        is_causal: Whether query i sees keys 0..i only.
+        mechanism: What refuses, for the sentence.
+
+    Raises:
+        TypeError: An argument is of a wrong type or dtype.
+        ValueError: A shape does not fit, or a mask is one that a state cannot take.
+    """
+    E = weight.shape[1]
+    check_inputs(query, key, value, widths=(E, E, E), batch_first=True, like=weight)
+    q, k, v = project_packed(query, key, value, weight, bias, num_heads=num_heads, batch_first=True)
+    N, H, L, _ = q.shape
+    sizes = Sizes(N, H, L, k.shape[2])
+    check_masks(attn_mask, key_padding_mask, query, sizes)
+    seen = read_masks(
+        attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q, mechanism=mechanism
+    )
+    return Call(q, k, v, seen)
+
+
+def packed_projection(embed_dim: int) -> tuple[nn.Parameter, nn.Parameter]:
+    """Weight (3·E, E) and bias (3·E,) of query, key and value, drawn as torch draws them."""
+    weight = nn.Parameter(torch.empty(3 * embed_dim, embed_dim))
+    nn.init.xavier_uniform_(weight)
+    return weight, nn.Parameter(torch.zeros(3 * embed_dim))
+
+
+def shaped(
+    output: Tensor, weights: Tensor | None, query: Tensor, average: bool
+) -> tuple[Tensor, Tensor | None]:
+    """What a call returns: without a batch if the query had none, weights averaged if wanted."""
+    if weights is not None and average:
+        weights = weights.mean(1)
+    if query.ndim == 2:
+        return output.squeeze(0), None if weights is None else weights.squeeze(0)
+    return output, weights
