@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from mha_lab import trust
 from mha_lab.errors import UserError, nearest
 
 CONFIG_FILE = "config.yaml"
@@ -104,15 +105,19 @@ def save(cfg: DictConfig, folder: Path) -> None:
     (folder / CONFIG_FILE).write_text(OmegaConf.to_yaml(cfg), encoding="utf-8")
 
 
-def load_run(folder: Path | str, overrides: Sequence[str] = ()) -> DictConfig:
+def load_run(
+    folder: Path | str, overrides: Sequence[str] = (), *, trusted: Sequence[str] = ()
+) -> DictConfig:
     """Read a run's config, with changes.
 
     Args:
         folder: a run's folder.
         overrides: ``key=value``, or ``group=option``, which replaces the whole group.
+        trusted: modules that the config may name besides this project's own options.
 
     Raises:
-        UserError: not a run's folder, an unreadable config, or an unknown key or option.
+        UserError: not a run's folder, an unreadable config, one that names what is not trusted, or
+            an unknown key or option.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -120,14 +125,26 @@ def load_run(folder: Path | str, overrides: Sequence[str] = ()) -> DictConfig:
     file = folder / CONFIG_FILE
     if not file.is_file():
         raise UserError(f"{str(folder)!r} is not a run's folder: it holds no {CONFIG_FILE}")
-    try:
-        cfg = OmegaConf.load(file)
-    except Exception as error:  # whatever a damaged file makes the YAML parser raise
-        raise UserError(f"cannot read {str(file)!r}: {first_line(error)}") from error
+    cfg = read_yaml(file, trusted)
     if not isinstance(cfg, DictConfig) or "choices" not in cfg:
         raise UserError(f"{str(file)!r} is not the config of a run: it has no 'choices'")
     cfg.run_dir = str(folder.resolve())
     return override(cfg, overrides)
+
+
+def read_yaml(file: Path, trusted: Sequence[str] = ()) -> DictConfig | ListConfig:
+    """Read a YAML file that may be a stranger's.
+
+    Raises:
+        UserError: it cannot be read, or names what is neither this project's nor trusted.
+    """
+    try:
+        cfg = OmegaConf.load(file)
+        tree = OmegaConf.to_container(cfg, resolve=False)
+    except Exception as error:  # whatever a damaged file makes the YAML parser raise
+        raise UserError(f"cannot read {str(file)!r}: {first_line(error)}") from error
+    trust.check(tree, file, trust.own_targets(config_folder()), trusted)
+    return cfg
 
 
 def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:

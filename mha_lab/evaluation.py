@@ -37,7 +37,11 @@ class Prediction:
 
 
 def evaluate(
-    folder: Path, overrides: Sequence[str] = (), *, checkpoint: str = "best"
+    folder: Path,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "best",
+    trusted: Sequence[str] = (),
 ) -> tuple[dict[str, float], list[dict[str, float]]]:
     """Test a run's weights.
 
@@ -45,15 +49,17 @@ def evaluate(
         folder: the run's folder.
         overrides: changes to its config: lengths, another task of the same vocabulary, ...
         checkpoint: ``best`` or ``last``.
+        trusted: modules that the run's config may name besides this project's own options.
 
     Returns:
         The ``test/...`` metrics; and for each length the sequences and the share wholly right.
 
     Raises:
-        UserError: no such run or checkpoint, a corrupt one, or overrides that change the model.
+        UserError: no such run or checkpoint, a corrupt one, one that names what is not trusted, or
+            overrides that change the model.
     """
     quieten()
-    cfg = config.load_run(folder, overrides)
+    cfg = config.load_run(folder, overrides, trusted=trusted)
     content, vocabulary = _weights(folder, checkpoint)
     parts = build_parts(cfg, vocabulary=vocabulary)
     if list(parts.task.vocabulary.symbols) != list(vocabulary.symbols):
@@ -69,7 +75,12 @@ def evaluate(
 
 
 def predict(
-    folder: Path, text: str, overrides: Sequence[str] = (), *, checkpoint: str = "best"
+    folder: Path,
+    text: str,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "best",
+    trusted: Sequence[str] = (),
 ) -> Prediction:
     """Run a trained model on one sequence.
 
@@ -78,13 +89,14 @@ def predict(
         text: the source's tokens, separated by spaces (or one character a token).
         overrides: changes to the run's config.
         checkpoint: ``best`` or ``last``.
+        trusted: modules that the run's config may name besides this project's own options.
 
     Raises:
         UserError: no such run or checkpoint, a token that the run does not know, or a sequence
             longer than the model can read.
     """
     quieten()
-    cfg = config.load_run(folder, overrides)
+    cfg = config.load_run(folder, overrides, trusted=trusted)
     content, vocabulary = _weights(folder, checkpoint)
     module = build_module(cfg, vocabulary)
     _fill(module, content)

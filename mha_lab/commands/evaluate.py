@@ -5,6 +5,7 @@ Usage:
   python -m mha_lab evaluate run=FOLDER task.max_length=20   any override
   python -m mha_lab evaluate run=FOLDER task=sort            another task of the same vocabulary
   python -m mha_lab evaluate run=FOLDER checkpoint=last      the last weights, not the best
+  python -m mha_lab evaluate run=FOLDER trust=my_variants    a run of code of your own
 
 Prints the accuracy, whole and by length, and keeps it in FOLDER/evaluations/.
 """
@@ -13,11 +14,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mha_lab import trust
 from mha_lab.arguments import split
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
-_SETTINGS = ("run", "checkpoint")
+_SETTINGS = ("run", "checkpoint", trust.SETTING)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,7 +32,12 @@ def main(arguments: Sequence[str]) -> int:
     from mha_lab.training.run_folder import write_rows, write_summary
 
     folder = Path(settings["run"])
-    metrics, rows = evaluate(folder, overrides, checkpoint=settings.get("checkpoint", "best"))
+    metrics, rows = evaluate(
+        folder,
+        overrides,
+        checkpoint=settings.get("checkpoint", "best"),
+        trusted=trust.modules(settings.get(trust.SETTING)),
+    )
     show_table(
         ("length", "sequences", "sequence accuracy"),
         [

@@ -66,7 +66,7 @@ def _runs(folder: Path) -> list[Path]:
 
 def _row(run: Path) -> dict[str, Any]:
     file = run / ".hydra" / "overrides.yaml"
-    overrides = OmegaConf.to_object(OmegaConf.load(file)) if file.is_file() else []
+    overrides = OmegaConf.to_container(OmegaConf.load(file)) if file.is_file() else []
     assert isinstance(overrides, list)
     pairs = dict(str(word).split("=", 1) for word in overrides if "=" in str(word))
     return {"run": run.name, "overrides": pairs, "summary": read_summary(run)}

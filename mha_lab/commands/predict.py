@@ -4,16 +4,18 @@ Usage:
   python -m mha_lab predict run=FOLDER "3 1 2"                  prints the output
   python -m mha_lab predict run=FOLDER "3 1 2" figure=out.png   and draws its attention maps
 
-Further settings: checkpoint=best|last. figure= may end in .png, .svg or .pdf.
+Further settings: checkpoint=best|last; trust=MODULE, where a run's config names code that is not
+this project's. figure= may end in .png, .svg or .pdf.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from mha_lab import trust
 from mha_lab.arguments import no_more, split
 from mha_lab.errors import UserError
 
-_SETTINGS = ("run", "figure", "checkpoint")
+_SETTINGS = ("run", "figure", "checkpoint", trust.SETTING)
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -32,7 +34,10 @@ def main(arguments: Sequence[str]) -> int:
     from mha_lab.evaluation import predict
 
     prediction = predict(
-        Path(settings["run"]), " ".join(rest), checkpoint=settings.get("checkpoint", "best")
+        Path(settings["run"]),
+        " ".join(rest),
+        checkpoint=settings.get("checkpoint", "best"),
+        trusted=trust.modules(settings.get(trust.SETTING)),
     )
     print(" ".join(prediction.output))
     if figure is not None:

@@ -14,7 +14,8 @@ out of the space. All other words are fixed in every trial, as in train.
 
 Settings (sweep.KEY=VALUE): sampler=tpe|random|grid, pruner=hyperband|median|none, n_trials, seeds
 (runs a trial), n_jobs (processes), objectives=[...], prune_by, name, folder,
-storage=sqlite:///FILE|postgresql://..., sampler_seed, lease. docs/sweeps.md tells more.
+storage=sqlite:///FILE|postgresql://..., sampler_seed, lease; and trust=MODULE, where a file's space
+names code that is not this project's. docs/sweeps.md tells more.
 
 The same command started again joins the study, or goes on with it after an interruption.
 """
@@ -24,10 +25,13 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str]) -> int:
     """Run a sweep, or join it."""
+    from mha_lab import trust
+    from mha_lab.arguments import split
     from mha_lab.sweeping.plan import read_plan
     from mha_lab.sweeping.processes import share_cores
 
-    plan = read_plan(arguments)
+    settings, words = split(arguments, (trust.SETTING,))
+    plan = read_plan(words, trusted=trust.modules(settings.get(trust.SETTING)))
     share_cores(plan.settings.n_jobs)
 
     from mha_lab.sweeping.sweep import sweep

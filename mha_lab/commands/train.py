@@ -9,6 +9,7 @@ Usage:
 Options are config groups (attention, position, model, task, optimizer, trainer, callbacks,
 logger): `python -m mha_lab list` names them. Values are dotted keys, e.g. model.embed_dim=128,
 model.num_layers=2, optimizer.lr=1e-3, data.batch_size=32, trainer.max_steps=500, compile=true.
+trust=MODULE says that a run or a recipe of a folder may name code that is not this project's.
 `python -m mha_lab train --cfg job` prints the whole config; hydra.run.dir=FOLDER chooses where
 the run is kept.
 """
@@ -21,6 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mha_lab import trust
+from mha_lab.arguments import split
 from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import relative
 
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
 _DOTTED_RESUME = "resume="
 _HYDRA_OPTIONS = (
     "-m", "--multirun", "-c", "--cfg", "--resolve", "-p", "--package", "-r", "--run", "-i",
-    "--info", "-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir", "-sc",
-    "--shell-completion", "--hydra-help", "--experimental-rerun",
+    "--info", "-cn", "--config-name", "-cd", "--config-dir", "-sc",
+    "--shell-completion", "--hydra-help",
 )  # fmt: skip
 _outcome: dict[str, Any] = {}  # what the job of a single run left for main
 
@@ -42,9 +45,15 @@ def main(arguments: Sequence[str]) -> int:
         if word.lstrip("+").startswith(("sweep=", "sweep.")):
             raise UserError(f"{word} belongs to another command: python -m mha_lab sweep {word}")
     _check_options(arguments)
+    settings, arguments = split(arguments, (trust.SETTING,))
+    trusted = trust.modules(settings.get(trust.SETTING))
     resumed = [word for word in arguments if word.startswith(_DOTTED_RESUME)]
     if resumed:
-        return _resume(resumed, [word for word in arguments if word not in resumed])
+        return _resume(resumed, [word for word in arguments if word not in resumed], trusted)
+
+    from mha_lab.commands.recipe_check import check_recipe
+
+    check_recipe(arguments, trusted)
     return _compose_and_train(arguments)
 
 
@@ -61,12 +70,12 @@ def _check_options(arguments: Sequence[str]) -> None:
         raise UserError("--cfg prints the config of one run: give it without -m")
 
 
-def _resume(resumed: list[str], overrides: list[str]) -> int:
+def _resume(resumed: list[str], overrides: list[str], trusted: Sequence[str]) -> int:
     from mha_lab.config import load_run
 
     if len(resumed) > 1 or any(word in ("-m", "--multirun") for word in overrides):
         raise UserError("resume=FOLDER goes on with one run: give it once, and without -m")
-    cfg = load_run(resumed[0].removeprefix(_DOTTED_RESUME), overrides)
+    cfg = load_run(resumed[0].removeprefix(_DOTTED_RESUME), overrides, trusted=trusted)
     return _train_and_tell(cfg, resume=True)
 
 

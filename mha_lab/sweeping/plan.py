@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, Transformer
+from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Transformer
 from hydra.errors import HydraException
 
-from mha_lab import config
+from mha_lab import config, trust
 from mha_lab.errors import UserError
 from mha_lab.sweeping.settings import Settings, load
 
@@ -50,11 +50,12 @@ class Plan:
         return {"space": self.space, **settings}
 
 
-def read_plan(words: Sequence[str]) -> Plan:
+def read_plan(words: Sequence[str], *, trusted: Sequence[str] = ()) -> Plan:
     """Sort the words of the command line into a plan.
 
     Args:
         words: what follows ``python -m mha_lab sweep``.
+        trusted: modules that a file of settings may name besides this project's own options.
 
     Raises:
         UserError: a word that cannot be read or is given twice, an unknown setting or value.
@@ -63,8 +64,10 @@ def read_plan(words: Sequence[str]) -> Plan:
     chosen = [item for item in parsed if item.key_or_group == "sweep"]
     if len(chosen) > 1:
         raise UserError("sweep= is given twice")
-    settings = load(str(chosen[0].value()) if chosen else "optuna")
+    option = str(chosen[0].value()) if chosen else "optuna"
+    settings = load(option, trusted)
     space = _flatten(settings.space)
+    _check_space(space, Path(option), trusted)
     fixed: list[str] = []
     given: dict[str, str] = {}
     for item in parsed:
@@ -113,6 +116,25 @@ def parse(words: Sequence[str]) -> list[Override]:
         return list(OverridesParser.create().parse_overrides(list(words)))
     except HydraException as error:
         raise UserError(config.explain(error, words)) from error
+
+
+def _check_space(space: Mapping[str, str], file: Path, trusted: Sequence[str]) -> None:
+    """A space that is read from a file may choose no code that is not trusted."""
+    own = trust.own_targets(config.config_folder())
+    for key, text in space.items():
+        (item,) = parse([f"{key}={text}"])
+        value = item.value()
+        for choice in value.list if isinstance(value, ChoiceSweep) else [value]:
+            trust.check({key: _plain(choice)}, file, own, trusted)
+
+
+def _plain(value: Any) -> Any:
+    """A parsed value without its quotes."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value.text if isinstance(value, QuotedString) else value
 
 
 def _value(item: Override) -> Any:

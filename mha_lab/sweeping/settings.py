@@ -1,5 +1,6 @@
 """The settings of a sweep, as ``configs/sweep/*.yaml`` and ``sweep.KEY=VALUE`` give them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -102,8 +103,12 @@ class Settings:
         return [DIRECTIONS[name] for name in self.objectives]
 
 
-def load(option: str) -> Settings:
+def load(option: str, trusted: Sequence[str] = ()) -> Settings:
     """Read ``configs/sweep/OPTION.yaml``, or a file of one's own.
+
+    Args:
+        option: its name, or the file.
+        trusted: modules that a file may name besides this project's own options.
 
     Raises:
         UserError: no such option or file, an unreadable one, or an unknown setting in it.
@@ -116,8 +121,9 @@ def load(option: str) -> Settings:
             f"(there are: {', '.join(known)}; or a file: sweep=FILE.yaml)"
         )
     file = Path(option) if is_file else config.config_folder() / "sweep" / f"{option}.yaml"
+    content = config.read_yaml(file, trusted)
     try:
-        tree = OmegaConf.merge(OmegaConf.structured(Settings), OmegaConf.load(file))
+        tree = OmegaConf.merge(OmegaConf.structured(Settings), content)
         settings = OmegaConf.to_object(tree)
     except Exception as error:  # whatever a missing or damaged file makes the YAML parser raise
         raise UserError(f"cannot read {str(file)!r}: {config.first_line(error)}") from error

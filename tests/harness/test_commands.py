@@ -210,5 +210,6 @@ def test_attention_written_by_hand_is_seen_too(lab: Lab, tmp_path: Path):
         code, _, err = lab("train", *words, *TINY, "trainer.max_steps=5", f"hydra.run.dir={run}")
     assert code == 0, err
     assert read_attention(run)
-    assert lab("predict", f"run={run}", "1 2 3", f"figure={picture}")[0] == 0
+    words = ["trust=by_hand_variant", "1 2 3", f"figure={picture}"]
+    assert lab("predict", f"run={run}", *words)[0] == 0
     assert picture.stat().st_size > 0
