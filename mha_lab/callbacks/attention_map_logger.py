@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mha_lab.callbacks.any_lightning import AnyLightningCallback
 from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
-from mha_lab.callbacks.attention_tokens import is_tokenizer, label_maps, tokenize_maps
+from mha_lab.recording.labels import is_tokenizer, label_maps, tokenize_maps
 from mha_lab.callbacks.batch_recording import BatchRecording
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.caller import module_names
@@ -43,7 +43,7 @@ class AttentionMapLogger(AnyLightningCallback):
         samples: How many samples of the batch, from the first, or which ones. None means all.
         tokens: What to write on the axes: a function of the batch, or a Hugging Face tokenizer.
             None means the module's own ``attention_tokens(batch)`` where it has one. See
-            :mod:`mha_lab.callbacks.attention_tokens` for what they return.
+            :mod:`mha_lab.recording.labels` for what they return.
         stage: "validation" or "train": which step is watched.
         max_size: Longer maps are pooled to this length; None means no limit.
         scores: Whether to log the scores of every head.

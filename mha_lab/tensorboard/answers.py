@@ -15,9 +15,9 @@ from tensorboard.backend import http_util
 from tensorboard.data.provider import BlobSequenceDatum
 from werkzeug import Request, Response
 
-from mha_lab.tensorboard.event import DamagedMapError, Header, unpack_codes
 from mha_lab.tensorboard.parameters import not_found, shown, text, whole_number
 from mha_lab.tensorboard.series import Asker, AttentionSeries
+from mha_lab.view.packed import DamagedMapError, Header, unpack_codes
 
 LARGEST_STEP = 2**63 - 1
 LARGEST_SAMPLE = 2**31 - 1

@@ -16,6 +16,9 @@ from google.protobuf.message import DecodeError
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
+PLUGIN_NAME = "mha_lab_attention"
+"""What the summaries of attention maps are marked with."""
+
 _LENGTH = struct.Struct("<QI")
 _DATA_CHECKSUM_BYTES = 4
 

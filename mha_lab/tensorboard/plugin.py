@@ -19,7 +19,7 @@ from werkzeug import Request, Response
 
 from mha_lab import view
 from mha_lab.tensorboard.answers import Answers, respond
-from mha_lab.tensorboard.event import PLUGIN_NAME
+from mha_lab.tensorboard.event_files import PLUGIN_NAME
 from mha_lab.tensorboard.parameters import BadRequestError, shown
 from mha_lab.tensorboard.series import AttentionSeries
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mha_lab.tensorboard.event import PLUGIN_NAME, DamagedMapError, Header, unpack_weights
-from mha_lab.tensorboard.event_files import find_event_files, read_events
+from mha_lab.tensorboard.event_files import PLUGIN_NAME, find_event_files, read_events
+from mha_lab.view.packed import DamagedMapError, Header, unpack_weights
 
 
 @dataclass(frozen=True)

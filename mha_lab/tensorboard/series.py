@@ -15,7 +15,8 @@ from tensorboard import errors
 from tensorboard.context import RequestContext
 from tensorboard.data import provider
 
-from mha_lab.tensorboard.event import PLUGIN_NAME, DamagedMapError
+from mha_lab.tensorboard.event_files import PLUGIN_NAME
+from mha_lab.view.packed import DamagedMapError
 
 ALL_STEPS = 1_000_000  # the provider wants a limit
 RUNS_REMEMBERED = 8

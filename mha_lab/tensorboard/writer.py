@@ -14,7 +14,8 @@ from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE, Summa
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 
 from mha_lab.tensorboard.checksum import use_compiled_checksum
-from mha_lab.tensorboard.event import FORMAT_VERSION, KINDS, PLUGIN_NAME, Tokens, pack_weights
+from mha_lab.tensorboard.event_files import PLUGIN_NAME
+from mha_lab.view.packed import FORMAT_VERSION, KINDS, Tokens, pack_weights
 
 if TYPE_CHECKING:
     from torch import Tensor

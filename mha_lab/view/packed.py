@@ -1,6 +1,6 @@
-"""How one attention map lies in an event file: a header that explains itself, and the codes.
+"""How one attention map travels, in an event file or in a page: a header, and the codes.
 
-A map is one summary value: a tensor of two strings. The first is JSON: the format's version, the
+A map is two strings. The first is JSON: the format's version, the
 map's name and kind, its shape, how the codes are read, its tokens and its heads' scores. The
 second is the codes, (N, H, L, S) in C order, compressed by zlib. Everything that may change from
 step to step lies there; the summary's metadata, which TensorBoard reads once, holds what does not.
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from mha_lab.view.codec import Coding, decode, encode
 
-PLUGIN_NAME = "mha_lab_attention"
 FORMAT_VERSION = 1
 KINDS = ("self", "masked", "cross")
 
