@@ -12,26 +12,32 @@ if TYPE_CHECKING:
     from mha_lab.attention.multihead.swap import swap_attention
     from mha_lab.callbacks.attention_map_logger import AttentionMapLogger
     from mha_lab.maps.attention_map import AttentionMap
+    from mha_lab.maps.image import ImageTokens
     from mha_lab.recording.recorder import record_attention
     from mha_lab.tensorboard.reader import read_attention
+    from mha_lab.view.shown import show
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AttentionMap": "mha_lab.maps.attention_map",
     "AttentionMapLogger": "mha_lab.callbacks.attention_map_logger",
+    "ImageTokens": "mha_lab.maps.image",
     "MultiheadAttention": "mha_lab.attention.multihead.module",
     "read_attention": "mha_lab.tensorboard.reader",
     "record_attention": "mha_lab.recording.recorder",
+    "show": "mha_lab.view.shown",
     "swap_attention": "mha_lab.attention.multihead.swap",
 }
 
 __all__ = [
     "AttentionMap",
     "AttentionMapLogger",
+    "ImageTokens",
     "MultiheadAttention",
     "read_attention",
     "record_attention",
+    "show",
     "swap_attention",
 ]
 

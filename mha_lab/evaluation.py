@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mha_lab import config
 from mha_lab.build import build_module, build_parts
-from mha_lab.recording.labels import label_maps
 from mha_lab.errors import UserError, nearest
 from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.recording.labels import label_maps
 from mha_lab.recording.recorder import record_attention
 from mha_lab.run import build_trainer, quieten
 from mha_lab.tasks.batch import Batch

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_lab.maps.image import ImageTokens
 from mha_lab.maps.scores import score_weights
+from mha_lab.view.packed import Header, pack_weights
+from mha_lab.view.page import Part
+from mha_lab.view.pooling import pool_tokens
+from mha_lab.view.selection import chosen_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +39,10 @@ class AttentionMap:
         samples: Which samples of the batch these are. Empty means 0 to N-1.
         heads: Which heads these are; None when they were averaged. Empty means 0 to H-1.
         whole_scores: The scores of the whole map where this one was pooled; else None.
+        pool: What a pooled map holds of each block: "mean" or "max".
+        key_heads: How many heads of keys the call had, where each serves several heads of
+            queries (grouped-query attention); else None.
+        images: One image a sample whose patches the keys are, or None.
     """
 
     name: str
@@ -45,6 +54,9 @@ class AttentionMap:
     samples: tuple[int, ...] = ()
     heads: tuple[int, ...] | None = ()
     whole_scores: dict[str, Tensor] | None = None
+    pool: Literal["mean", "max"] = "mean"
+    key_heads: int | None = None
+    images: tuple[ImageTokens, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 4:
@@ -102,6 +114,47 @@ class AttentionMap:
         is_one_sequence = self.kind != "cross"
         return score_weights(self.weights, self.query_tokens, is_one_sequence=is_one_sequence)
 
+    def part(
+        self,
+        run: str | None = None,
+        samples: Sequence[int] | None = None,
+        max_size: int | None = None,
+    ) -> Part:
+        """The map as it travels in a page; see :mod:`mha_lab.view.page`.
+
+        Args:
+            run: What to call where it comes from; None means "maps".
+            samples: Which of the map's samples; None means all.
+            max_size: The largest length along each axis; a longer one is pooled.
+        """
+        chosen = list(range(len(self.samples))) if samples is None else list(samples)
+
+        def of_samples(tokens: list[list[str]] | None) -> list[list[str]] | None:
+            return None if tokens is None else [tokens[i] for i in chosen]
+
+        header, codes = pack_weights(
+            self.weights[chosen].float().cpu().numpy(),
+            name=self.name,
+            kind=self.kind,
+            query_tokens=of_samples(self.query_tokens),
+            key_tokens=of_samples(self.key_tokens),
+            samples=[self.samples[i] for i in chosen],
+            heads=None if self.heads is None else list(self.heads),
+            size=list(self.size),
+            scores={name: values.tolist() for name, values in self.scores().items()},
+            pool=self.pool,
+            key_heads=self.key_heads,
+            images=None if self.images is None else [self.images[i].about() for i in chosen],
+        )
+        header, codes = chosen_part(Header.from_json(header), codes, None, max_size)
+        return Part(run or "maps", self.name, self.name, 0, 0.0, header, codes)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(N, H, L, S) of ``weights``."""
+        n, h, length, source = self.weights.shape
+        return n, h, length, source
+
     @property
     def is_pooled(self) -> bool:
         """Whether the map is smaller than the call's."""
@@ -130,7 +183,16 @@ class AttentionMap:
             self,
             query_tokens=self._labels("query", query_tokens, axis=0),
             key_tokens=self._labels("key", key_tokens, axis=1),
+            images=self._images(key_tokens),
         )
+
+    def _images(self, tokens: Sequence[Sequence[str]] | None) -> tuple[ImageTokens, ...] | None:
+        """The images whose patches the keys are, if each key is one."""
+        images = [row for row in tokens or () if isinstance(row, ImageTokens)]
+        keys = self.weights.shape[-1]
+        if len(images) < len(self.samples) or any(len(image) != keys for image in images):
+            return None
+        return tuple(images)
 
     def _labels(
         self, which: str, tokens: Sequence[Sequence[str]] | None, axis: int
@@ -151,15 +213,3 @@ class AttentionMap:
                 f"its {which} axis has length {length}"
             )
         return [pool_tokens(row, length, self.weights.shape[2 + axis]) for row in tokens]
-
-
-def pool_tokens(tokens: Sequence[str], length: int, size: int) -> list[str]:
-    """Label ``size`` blocks of a sequence of ``length`` tokens, by first and last token.
-
-    Tokens that are missing at the end, as those of padding often are, have empty labels.
-    """
-    labels = [str(token) for token in tokens[:length]] + [""] * (length - len(tokens))
-    if size == length:
-        return labels
-    blocks = [(i * length // size, -(-(i + 1) * length // size) - 1) for i in range(size)]
-    return [f"{labels[a]}…{labels[b]}" if labels[a] or labels[b] else "" for a, b in blocks]

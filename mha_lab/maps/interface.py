@@ -9,6 +9,8 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mha_lab.view.page import Part
+
 
 class Drawable(Protocol):
     """The attributes of an :class:`mha_lab.maps.attention_map.AttentionMap` that are read."""
@@ -54,3 +56,11 @@ class Drawable(Protocol):
 
     def plot(self, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
         """Draw the heads of one sample."""
+
+    def part(
+        self,
+        run: str | None = None,
+        samples: Sequence[int] | None = None,
+        max_size: int | None = None,
+    ) -> Part:
+        """The map as it travels in a page."""

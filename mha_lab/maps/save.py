@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+from mha_lab.view.page import page
 
 if TYPE_CHECKING:
     from mha_lab.maps.interface import Drawable
@@ -42,7 +43,7 @@ def save_map(
         with path.open("wb") as file:  # else numpy opens it under a name of its own
             np.savez_compressed(file, **_arrays(one))
     elif path.suffix == ".html":
-        path.write_text(_page(one), encoding="utf-8")
+        path.write_text(page([one.part("map")], title=one.name), encoding="utf-8")
     else:
         one.plot(sample, heads).savefig(path, dpi=150)
     return path
@@ -73,29 +74,3 @@ def _arrays(one: Drawable) -> dict[str, Any]:
     }
     scores = {f"scores/{name}": values.cpu() for name, values in (one.whole_scores or {}).items()}
     return {"weights": one.weights.cpu().numpy(), "about": json.dumps(about), **scores}
-
-
-def _page(one: Drawable) -> str:
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    weights = one.weights.double().cpu()
-    # JSON has no NaN, and seven digits are all that float32 has.
-    rounded = [
-        [[[None if w != w else float(f"{w:.7g}") for w in row] for row in head] for head in sample]
-        for sample in weights.tolist()
-    ]
-    data = {
-        "name": one.name,
-        "kind": one.kind,
-        "shape": list(weights.shape),
-        "samples": one.samples,
-        "head_names": one.head_names(),
-        "query_tokens": one.query_tokens,
-        "key_tokens": one.key_tokens,
-        "colours": [to_hex(colormaps["viridis"](i / 255)) for i in range(256)],
-        "weights": rounded,
-    }
-    template = resources.files("mha_lab.maps").joinpath("page.html").read_text("utf-8")
-    # Nothing that a token holds may end the script element.
-    return template.replace("MAP_AS_JSON", json.dumps(data).replace("<", "\\u003c"), 1)

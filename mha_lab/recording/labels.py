@@ -22,7 +22,7 @@ from mha_lab.recording.globs import matches
 
 Tokens = Sequence[Sequence[str]]
 AxisTokens = tuple[Tokens | None, Tokens | None]
-TokenSource = Tokens | Mapping[str, Tokens | AxisTokens]
+TokenSource = Tokens | Sequence[str] | Mapping[str, Tokens | AxisTokens]
 
 _START = "<start>"
 _IGNORED_LABEL = -100
@@ -33,8 +33,9 @@ def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[Attent
 
     Args:
         maps: Maps of one batch.
-        tokens: One list of tokens a sample of the batch, or such lists by glob of module path. A
-            glob matches a whole path, or what follows any of its dots; whole paths come first.
+        tokens: One list of tokens a sample of the batch, the list of a single sample, or such lists
+            by glob of module path. A glob matches a whole path, or what follows any of its dots;
+            whole paths come first.
 
     Returns:
         The maps, those for which there are tokens with their tokens.
@@ -45,8 +46,9 @@ def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[Attent
     """
     if isinstance(tokens, Mapping):
         return [_label(one, _choose(one.name.partition("#")[0], tokens)) for one in maps]
-    _check(tokens)
-    return _on_some([_label(one, _fitting(one, tokens)) for one in maps], tokens)
+    rows = _of_one_sample(tokens, maps) or tokens
+    _check(rows)
+    return _on_some([_label(one, _fitting(one, rows)) for one in maps], rows)
 
 
 def is_tokenizer(tokens: Any) -> bool:
@@ -107,6 +109,12 @@ def _label(one: AttentionMap, tokens: AxisTokens) -> AttentionMap:
 
     query, key = tokens
     return one.with_tokens(own(query), own(key))
+
+
+def _of_one_sample(tokens: Any, maps: Sequence[AttentionMap]) -> list[Sequence[str]] | None:
+    """The tokens of a batch of one, given without the list around them; None if they are not."""
+    is_flat = _is_list(tokens) and len(tokens) > 0 and isinstance(tokens[0], str)
+    return [tokens] if is_flat and all(one.samples == (0,) for one in maps) else None
 
 
 def _check(tokens: Any) -> None:

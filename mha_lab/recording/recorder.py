@@ -26,7 +26,9 @@ from mha_lab.recording.empty import Unrecorded, why_empty
 from mha_lab.recording.fused import exact_outputs
 from mha_lab.recording.globs import check_globs, matches_within, refuse_unmatched
 from mha_lab.recording.handwritten import SoftmaxTracker, is_softmax
+from mha_lab.recording.labels import TokenSource, label_maps
 from mha_lab.recording.weigh import weigh
+from mha_lab.view.gallery import Gallery
 
 
 @contextmanager
@@ -40,7 +42,8 @@ def record_attention(
     max_size: int | None = None,
     pool: Pool = "mean",
     softmax: bool = False,
-) -> Iterator[list[AttentionMap]]:
+    tokens: TokenSource | None = None,
+) -> Iterator[Gallery[AttentionMap]]:
     """Record every attention call that a model makes inside the block.
 
     The model's outputs, gradients, random state and training flags are those of a run that is not
@@ -68,11 +71,13 @@ def record_attention(
         pool: How a block of weights becomes one when a map is pooled: "mean" or "max".
         softmax: Whether to record attention written by hand too: a softmax over the last axis
             whose result is then multiplied with values by a matrix product.
+        tokens: What stands on the axes: one list of tokens a sample of the batch, or such lists by
+            glob of module path; see :mod:`mha_lab.recording.labels`. Written when the block ends.
 
     Yields:
-        A list that fills with maps in call order; their weights are (N, H, L, S), detached,
-        before dropout, in at least float32. The second call of one module is named
-        "encoder.self_attn#2", and so on.
+        A list that fills with maps in call order, and that a notebook shows as an interactive view;
+        their weights are (N, H, L, S), detached, before dropout, in at least float32. The second
+        call of one module is named "encoder.self_attn#2", and so on.
 
     Raises:
         TypeError: If model is no module or an option is of another type.
@@ -97,6 +102,8 @@ def record_attention(
         stack.enter_context(exact_outputs(model, _Recorder))
         stack.enter_context(recorder)
         yield recorder.maps
+    if tokens is not None:
+        recorder.maps[:] = label_maps(recorder.maps, tokens)
     if not recorder.maps:
         warnings.warn(why_empty(model, recorder.unrecorded), UserWarning, stacklevel=3)
 
@@ -108,7 +115,7 @@ class _Recorder(TorchFunctionMode):
         self, names: dict[int, str], globs: Sequence[str], choice: Choice, *, softmax: bool
     ) -> None:
         super().__init__()
-        self.maps: list[AttentionMap] = []
+        self.maps: Gallery[AttentionMap] = Gallery()
         self._names = names
         self._globs = globs
         self._choice = choice

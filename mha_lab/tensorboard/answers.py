@@ -182,6 +182,8 @@ def _for_page(header: Header, sample: int, datum: BlobSequenceDatum) -> dict[str
         },
         "query_tokens": of_sample(header.query_tokens),
         "key_tokens": of_sample(header.key_tokens),
+        "pool": header.pool,
+        "image": header.images[sample] if header.images else None,
     }
 
 
@@ -193,6 +195,7 @@ def _about_heads(header: Header) -> dict[str, Any]:
         "samples": header.samples or list(range(n)),
         "heads": header.heads,
         "head_count": heads,
+        "key_heads": header.key_heads,
         "scores": {
             name: values if np.ndim(values) == 2 else [values] * n
             for name, values in header.scores.items()

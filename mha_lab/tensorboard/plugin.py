@@ -7,23 +7,22 @@ imported, and what a request names must exist in TensorBoard's data, never in th
 
 from __future__ import annotations
 
-import functools
 import mimetypes
 from argparse import Namespace
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tensorboard.plugins import base_plugin
 from werkzeug import Request, Response
 
-from mha_lab import view
 from mha_lab.tensorboard.answers import Answers, respond
 from mha_lab.tensorboard.event_files import PLUGIN_NAME
 from mha_lab.tensorboard.parameters import BadRequestError, shown
 from mha_lab.tensorboard.series import AttentionSeries
+from mha_lab.view.bundle import STATIC
 
-STATIC = Path(view.__file__).parent / "static"
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
@@ -54,8 +53,8 @@ class AttentionPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def get_plugin_apps(self) -> dict[str, WsgiApp]:
         """Each route and what answers it. A file can be served only if it lies in static/ now."""
         files = {
-            f"/static/{path.name}": _app(functools.partial(_serve_file, path))
-            for path in STATIC.iterdir()
+            f"/static/{path.relative_to(STATIC).as_posix()}": _app(partial(_serve_file, path))
+            for path in STATIC.rglob("*")
             if path.is_file()
         }
         return files | {

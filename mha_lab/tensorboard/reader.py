@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mha_lab.tensorboard.event_files import PLUGIN_NAME, find_event_files, read_events
+from mha_lab.view.gallery import Gallery
 from mha_lab.view.packed import DamagedMapError, Header, unpack_weights
+from mha_lab.view.page import Part
+from mha_lab.view.selection import chosen_part
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,23 @@ class StoredMap:
             name: np.array(values, dtype=np.float32) for name, values in self.header.scores.items()
         }
 
+    def part(
+        self,
+        run: str | None = None,
+        samples: Sequence[int] | None = None,
+        max_size: int | None = None,
+    ) -> Part:
+        """The map as it travels in a page; see :mod:`mha_lab.view.page`.
+
+        Args:
+            run: What to call where it comes from; None means its run.
+            samples: Which of the map's samples; None means all.
+            max_size: The largest length along each axis; a longer one is pooled.
+        """
+        name = run or self.run
+        header, packed = chosen_part(self.header, self.packed, samples, max_size)
+        return Part(name, self.tag, self.name, self.step, self.wall_time, header, packed)
+
     def __repr__(self) -> str:
         return (
             f"StoredMap(run={self.run!r}, name={self.name!r}, step={self.step}, "
@@ -88,7 +108,7 @@ def read_attention(
     run: str = "*",
     name: str = "*",
     step: int | None = None,
-) -> list[StoredMap]:
+) -> Gallery[StoredMap]:
     """Read attention maps that ``AttentionMapLogger`` or ``write_attention`` wrote.
 
     Example:
@@ -142,7 +162,7 @@ def read_attention(
             f"no attention map has run={run!r}, name={name!r}, step={step!r}; there are the runs "
             f"{runs}, the names {names} and the steps {_span(latest)}"
         )
-    return sorted(chosen, key=lambda one: (one.run, one.step))
+    return Gallery(sorted(chosen, key=lambda one: (one.run, one.step)))
 
 
 def _maps_of(run: str, path: Path) -> Iterator[StoredMap]:

@@ -44,6 +44,10 @@ class Header:
         heads: Which heads these are, or None when they were averaged or that is unknown.
         size: (L, S) before the map was pooled, or None.
         scores: Score name to one number a head, (H,), or one a sample and head, (N, H).
+        pool: What a pooled map holds of each block: "mean" or "max".
+        key_heads: How many heads of keys the call had, where each serves several queries' heads.
+        images: N images whose patches the keys are, each {"src", "grid", "first"}: a data address,
+            rows and columns of patches, and how many tokens come before them; or None.
     """
 
     name: str
@@ -56,10 +60,17 @@ class Header:
     heads: list[int] | None = None
     size: list[int] | None = None
     scores: Mapping[str, Any] = field(default_factory=dict)
+    pool: str = "mean"
+    key_heads: int | None = None
+    images: list[dict[str, Any]] | None = None
 
     def to_json(self) -> bytes:
-        """The header as the event's first string."""
-        content = {
+        """The header as the first of the two strings."""
+        return json.dumps(self.content(), separators=(",", ":"), allow_nan=False).encode("ascii")
+
+    def content(self) -> dict[str, Any]:
+        """What is written, as plain values."""
+        return {
             "version": FORMAT_VERSION,
             "name": self.name,
             "kind": self.kind,
@@ -75,8 +86,10 @@ class Header:
             "heads": self.heads,
             "size": self.size,
             "scores": {name: finite(values) for name, values in self.scores.items()},
+            "pool": self.pool,
+            "key_heads": self.key_heads,
+            "images": self.images,
         }
-        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
 
     @classmethod
     def from_json(cls, text: bytes) -> Header:
@@ -110,6 +123,9 @@ class Header:
                 heads=content["heads"],
                 size=content["size"],
                 scores=dict(content["scores"]),
+                pool=str(content.get("pool", "mean")),  # older files lack the last three
+                key_heads=content.get("key_heads"),
+                images=content.get("images"),
             )
             _check(header)
         except DamagedMapError:
@@ -187,9 +203,22 @@ def _check(header: Header) -> None:
         and (header.heads is None or len(header.heads) == h)
         and (header.samples is None or len(header.samples) == n)
         and all(np.shape(scores) in ((h,), (n, h)) for scores in header.scores.values())
+        and header.pool in ("mean", "max")
+        and (header.key_heads is None or 1 <= header.key_heads <= 2**31)
+        and (header.images is None or _are_images(header.images, n, columns))
     )
     if not whole:
         raise DamagedMapError("the map's header contradicts itself")
+
+
+def _are_images(images: Any, samples: int, columns: int) -> bool:
+    """Whether each sample has an image of its own, made of as many patches as there are keys."""
+    return len(images) == samples and all(
+        str(image["src"]).startswith("data:image/")
+        and image["first"] >= 0
+        and image["first"] + image["grid"][0] * image["grid"][1] == columns
+        for image in images
+    )
 
 
 def _is_tokens(tokens: Any, samples: int, length: int) -> bool:

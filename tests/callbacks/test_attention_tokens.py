@@ -20,8 +20,8 @@ from tiny_modules import (
 )
 
 from mha_lab import AttentionMapLogger
-from mha_lab.recording.labels import label_maps, tokenize_maps
 from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.recording.labels import label_maps, tokenize_maps
 from mha_lab.tensorboard.reader import read_attention
 
 LETTERS = "abcdefghijklm"

@@ -1,7 +1,5 @@
 """One map: its tokens, its figure, its files."""
 
-import json
-import re
 import subprocess
 import sys
 import warnings
@@ -151,49 +149,6 @@ def test_scores_of_a_pooled_map_come_back(tmp_path):
     assert back.heads is None
     torch.testing.assert_close(back.scores(), maps[0].scores())
     assert "entropy" in back.scores()
-
-
-def test_the_page_holds_everything_and_nothing_can_break_out(one, tmp_path):
-    one.save(tmp_path / "map.html")
-    page = (tmp_path / "map.html").read_text("utf-8")
-    assert page.count("</script>") == 2
-    assert "http" not in page
-    data = json.loads(re.search(r'id="map">(.*?)</script>', page, re.DOTALL)[1])
-    assert data["query_tokens"][0] == HOSTILE
-    assert data["samples"] == [4, 9]
-    np.testing.assert_allclose(np.array(data["weights"]), one.weights.numpy(), rtol=1e-6)
-
-
-def test_a_page_of_nan_is_json(tmp_path):
-    AttentionMap("x", torch.full((1, 1, 1, 2), torch.nan)).save(tmp_path / "map.html")
-    page = (tmp_path / "map.html").read_text("utf-8")
-    assert '"weights": [[[[null, null]]]]' in page
-
-
-@pytest.mark.browser
-def test_the_page_in_a_browser(one, tmp_path):
-    from playwright.sync_api import sync_playwright
-
-    one.save(tmp_path / "map.html")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(error))
-        page.goto((tmp_path / "map.html").as_uri())
-        assert page.locator("canvas").count() == H
-        page.select_option("#sample", label="9")
-        # 20 pixels a token; one character wide labels at the left, 6 pixels above.
-        page.locator("canvas").nth(2).hover(position={"x": 20 + 3 * 20 + 5, "y": 6 + 4 * 20 + 5})
-        text = page.inner_text("#about")
-        browser.close()
-    weight = one.weights[1, 2, 4, 3].item()
-    assert text.startswith('head 5: query 4 "e" gives ')
-    assert text.endswith(' to key 3 "d"')
-    assert float(re.search(r"gives (\S+)", text)[1]) == pytest.approx(weight, rel=1e-3)
-    assert errors == []
 
 
 def test_another_suffix(one, tmp_path):

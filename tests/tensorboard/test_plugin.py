@@ -181,8 +181,8 @@ def test_nothing_outside_the_static_folder_is_served(app, path):
 
 
 def test_the_pages_files_are_served(app):
-    for path in STATIC.iterdir():
-        response = app.client.get(f"{ROOT}/static/{path.name}")
+    for path in (path for path in STATIC.rglob("*") if path.is_file()):
+        response = app.client.get(f"{ROOT}/static/{path.relative_to(STATIC).as_posix()}")
         assert response.status_code == 200
         assert response.data == path.read_bytes()
         assert response.mimetype == {".js": "text/javascript", ".css": "text/css"}[path.suffix]

@@ -247,13 +247,13 @@ def test_scales_change_the_colours(tab):
         return tab.get(".heatmap canvas").evaluate("node => node.toDataURL()")
 
     for scale in ("Row", "Head", "Global"):
-        for kind in ("Linear", "Log"):
+        for kind in ("Linear", "Root", "Log"):
             tab.button(scale).click()
             tab.button(kind).click()
-            tab.until_state(log="1" if kind == "Log" else None)
+            tab.until_state(curve=None if kind == "Root" else kind.lower())
             tab.page.wait_for_timeout(150)
             seen.add(fingerprint())
-    assert len(seen) == 6
+    assert len(seen) == 9
     before = tab.get(".legend").first.text_content()
     assert re.fullmatch(r"\d\.\de−5\d?\.\d+", before) or "e−" in before
 
@@ -429,8 +429,8 @@ def test_csv_keeps_hostile_tokens_exactly(tab, logdir):
         ("3", {}, {"view": "lines"}),
         ("4", {}, {"view": "overview"}),
         ("1", {"view": "overview"}, {"view": None}),
-        ("g", {}, {"scale": "row"}),
-        ("l", {}, {"log": "1"}),
+        ("g", {}, {"scale": "global"}),
+        ("l", {}, {"curve": "log"}),
         ("p", {}, {"palette": "lagoon"}),
         ("d", {}, {"theme": "light"}),
         ("Escape", {"view": "lines", "query": 3, "head": 1}, {"query": None}),
@@ -463,7 +463,7 @@ def test_a_link_leads_to_the_same_place(tab, browser, address):
     tab.chooser("Layer").select_option(label="decoder.layers.0.self_attn")
     tab.press("ArrowLeft")
     tab.button("Log").click()
-    tab.until_state(view="lines", step="400", log="1")
+    tab.until_state(view="lines", step="400", curve="log")
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     other = Tab(page, address).go(tab.page.url)
     other.until_text(".subtitle", tab.get(".subtitle").text_content())

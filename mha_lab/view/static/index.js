@@ -1,181 +1,9 @@
-/**
- * The Attention tab. TensorBoard imports this module into a frame and calls render().
- *
- * One flat state (state.js) holds what is chosen and stands in the address. Whenever it or the
- * data change, the state is composed into a scene (compose.js) and the views draw the scene.
- */
+/** The Attention tab: TensorBoard imports this module into a frame and calls render(). */
 
-import { makeActions } from "./actions.js";
-import { Catalog } from "./catalog.js";
-import { compose } from "./compose.js";
-import { Controls, RunChooser } from "./controls.js";
-import { el } from "./dom.js";
-import { download } from "./download.js";
-import { readTheme } from "./heatmap.js";
-import * as host from "./host.js";
-import { Help, bindings, listen } from "./keys.js";
-import { Navigator } from "./navigator.js";
-import { colours } from "./palette.js";
-import { Stage } from "./stage.js";
-import { parse, serialise } from "./state.js";
-import { Timeline } from "./timeline.js";
-import { Tooltip } from "./tooltip.js";
-
-class Page {
-  constructor() {
-    this.state = parse(host.readAddress());
-    this.scene = null;
-    this.lastHead = 0;
-    this.set = this.set.bind(this);
-    this.catalog = new Catalog(() => this.update());
-    this.actions = makeActions(this);
-    const keys = bindings(this.actions);
-    this.help = new Help(keys);
-    this.controls = new Controls(this.actions);
-    this.runChooser = new RunChooser(this.actions);
-    this.navigator = new Navigator(this.actions);
-    this.timeline = new Timeline(this.actions);
-    this.tooltip = new Tooltip();
-    this.stage = new Stage(this.actions, (place) => this.hover(place));
-    this.notice = el("div.notice", { role: "alert", hidden: true });
-    this.node = el(
-      "div.page", {},
-      el("aside", {}, this.runChooser.node, this.navigator.node),
-      el("main", {}, this.controls.node, this.notice, this.stage.node, this.timeline.node),
-      this.tooltip.node, this.help.node,
-    );
-    listen(keys);
-  }
-
-  start() {
-    document.body.append(this.node);
-    host.onDark(() => this.redraw());
-    host.onReload(() => this.state.live && this.catalog.refresh());
-    host.onAddress(() => {
-      this.state = parse(host.readAddress());
-      this.update();
-    });
-    new ResizeObserver(() => this.redraw()).observe(this.stage.node);
-    window.focus(); // keys work at once
-    return this.catalog.refresh();
-  }
-
-  /** Change what is chosen; resolves when it is drawn. */
-  set(changes) {
-    Object.assign(this.state, changes);
-    return this.update();
-  }
-
-  /** Compose and draw; while that is under way, further changes wait for one more round. */
-  update() {
-    this.stale = true;
-    this.updating ??= this.rounds().finally(() => (this.updating = null));
-    return this.updating;
-  }
-
-  async rounds() {
-    while (this.stale) {
-      this.stale = false;
-      this.catalog.live = this.state.live;
-      host.writeAddress(serialise(this.state));
-      this.scene = this.catalog.runs?.length || this.state.run !== null
-        ? await compose(this.state, this.catalog)
-        : null;
-      this.redraw();
-    }
-  }
-
-  redraw() {
-    const { scene, state } = this;
-    const dark = state.theme === "auto" ? host.isDark() : state.theme === "dark";
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
-    this.notice.hidden = this.catalog.message === null;
-    this.notice.textContent = this.catalog.message;
-    this.node.classList.toggle("empty", scene === null);
-    if (scene === null) {
-      // Where there are runs, their maps are on the way, whatever makes the page draw now.
-      this.stage.drawEmpty(this.catalog.runs?.length !== 0);
-      return;
-    }
-    scene.table = colours(state.palette, dark);
-    scene.theme = readTheme(document.documentElement);
-    this.runChooser.draw(this.catalog.runs ?? [], scene, state);
-    this.navigator.draw(scene, scene.table);
-    this.controls.draw(scene, state, scene.table, dark);
-    this.timeline.draw(scene, state);
-    this.stage.draw(scene);
-    this.hover(null);
-  }
-
-  hover(place) {
-    this.place = place;
-    this.stage.crosshair(place);
-    this.tooltip.show(place, this.scene);
-  }
-
-  /** Move the cross-hair by a cell, for those who use no pointer. */
-  moveCrosshair(key) {
-    const [pane] = this.scene?.panes ?? [];
-    const [heatmap] = this.stage.heatmaps(0);
-    if (!pane?.map || !heatmap) return;
-    const { query, key: column } = this.place ?? { query: 0, key: -1 };
-    const [down, right] = {
-      "ArrowUp": [-1, 0], "ArrowDown": [1, 0], "ArrowLeft": [0, -1], "ArrowRight": [0, 1],
-    }[key];
-    const place = {
-      query: Math.min(Math.max(query + down, 0), pane.map.rows - 1),
-      key: Math.min(Math.max(column + right, 0), pane.map.columns - 1),
-    };
-    const point = heatmap.pointOf(place.query, place.key);
-    this.hover({ ...place, ...point, pane, head: heatmap.head });
-  }
-
-  runs() {
-    return this.catalog.runs ?? [];
-  }
-
-  async download(kind) {
-    try {
-      await download(kind, this.scene);
-    } catch (error) {
-      this.say(`The ${kind.toUpperCase()} could not be made: ${error.message}`);
-    }
-  }
-
-  async copyLink() {
-    const address = host.addressOf(serialise(this.state));
-    try {
-      await navigator.clipboard.writeText(address);
-      this.say("Link copied.");
-    } catch {
-      // Browsers allow the clipboard only on secure pages; the address bar holds the same link.
-      this.say("The browser refuses to copy; the address bar holds the link.");
-    }
-  }
-
-  say(sentence) {
-    const node = el("div.toast", { role: "status" }, sentence);
-    this.node.append(node);
-    window.setTimeout(() => node.remove(), 2600);
-  }
-
-  focusFilter() {
-    this.navigator.filter.hidden = false;
-    this.navigator.filter.focus();
-  }
-
-  leaveFilter() {
-    const here = document.activeElement === this.navigator.filter;
-    if (here) this.navigator.filter.blur();
-    return here;
-  }
-
-  openMenu() {
-    const { details } = this.controls;
-    details.open = !details.open;
-    if (details.open) details.querySelector(".items button").focus();
-  }
-}
+import { el } from "./draw/dom.js";
+import * as host from "./hosts/tensorboard.js";
+import { Page } from "./page.js";
+import { ServerSource } from "./data/server.js";
 
 /** Called by TensorBoard. */
 export async function render() {
@@ -185,7 +13,9 @@ export async function render() {
     style.addEventListener("error", resolve);
   });
   document.head.append(el("meta", { name: "viewport", content: "width=device-width" }), style);
+  document.documentElement.lang = "en";
   document.title ||= "Attention";
   await styled;
-  await new Page().start();
+  await new Page(host, new ServerSource(new URL("..", import.meta.url))).start();
+  window.focus(); // keys work at once
 }

@@ -1,17 +1,20 @@
 /** Which runs and maps there are now, kept up to date while training goes on. */
 
-import { fetchMaps, fetchRuns } from "./api.js";
-
 const EVERY_MS = 5000;
 
 export class Catalog {
-  /** @param {() => void} onChange: called when there is something new. */
-  constructor(onChange) {
+  /**
+   * @param source: where maps come from; see server.js.
+   * @param {() => void} onChange: called when there is something new.
+   */
+  constructor(source, onChange) {
+    this.source = source;
     this.runs = null; // null: not asked yet
     this.message = null; // what went wrong the last time
-    this.maps = new Map(); // run to Promise of its maps
+    this.known = new Map(); // run to Promise of its maps
     this.onChange = onChange;
     this.live = true;
+    if (!source.grows) return;
     window.setInterval(() => {
       if (this.live && document.visibilityState === "visible") this.refresh();
     }, EVERY_MS);
@@ -21,7 +24,7 @@ export class Catalog {
   async refresh() {
     let runs;
     try {
-      runs = await fetchRuns();
+      runs = await this.source.runs();
     } catch (error) {
       const news = this.message !== error.message;
       this.message = error.message;
@@ -34,20 +37,20 @@ export class Catalog {
       (run) => before.get(run) !== now.get(run),
     );
     const news = this.runs === null || this.message !== null || changed.length > 0;
-    for (const run of changed) this.maps.delete(run);
+    for (const run of changed) this.known.delete(run);
     this.runs = runs;
     this.message = null;
-    if (news) this.onChange();
+    if (news) await this.onChange();
   }
 
   /** The maps of a run: [{tag, name, steps, wall_times}]. */
   mapsOf(run) {
-    if (!this.maps.has(run)) {
-      const promise = fetchMaps(run);
-      promise.catch(() => this.maps.delete(run)); // ask again next time
-      this.maps.set(run, promise);
+    if (!this.known.has(run)) {
+      const promise = this.source.maps(run);
+      promise.catch(() => this.known.delete(run)); // ask again next time
+      this.known.set(run, promise);
     }
-    return this.maps.get(run);
+    return this.known.get(run);
   }
 
   /** Changes whenever the run was written to. */
@@ -56,7 +59,7 @@ export class Catalog {
     return known ? version(known) : "";
   }
 
-  /** The run that was written last. */
+  /** The run that was written last; the first where all are of one time. */
   latest() {
     const newest = (a, b) => (b.last_wall_time > a.last_wall_time ? b : a);
     return this.runs?.length ? this.runs.reduce(newest).run : null;

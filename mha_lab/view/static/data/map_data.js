@@ -1,34 +1,33 @@
-/** One map of one sample: what the server sent, as weights, and as colours. */
+/** One map of one sample as weights, with what is known of their precision. */
 
-import { weight } from "./format.js";
-import { LEVELS } from "./palette.js";
-
-/** How many powers of ten the logarithmic scale shows; fainter weights have the lowest colour. */
-export const DECADES = 4;
+import { weight } from "../draw/format.js";
+import { robustTop } from "./robust.js";
 
 export class MapData {
-  /** @param {ArrayBuffer} answer: header length (4 bytes), JSON header, codes (H, L, S). */
-  constructor(answer) {
-    const headerLength = new DataView(answer).getUint32(0, true);
-    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, headerLength)));
+  /**
+   * @param {object} header: shape (H, L, S), kind, step, coding, tokens, scores, ...
+   * @param {ArrayBuffer} codes: (H, L, S).
+   */
+  constructor(header, codes) {
     [this.headCount, this.rows, this.columns] = header.shape;
     this.kind = header.kind;
     this.step = header.step;
     this.wallTime = header.wall_time;
     this.samples = header.samples;
     this.heads = header.heads;
+    this.keyHeads = header.key_heads ?? null;
     this.size = header.size;
+    this.pool = header.pool ?? "mean";
+    this.image = header.image ?? null;
     this.scores = header.scores;
     this.queryTokens = header.query_tokens;
     this.keyTokens = header.key_tokens;
-    this.weights = decode(answer, 4 + headerLength, header.coding);
-    const { bits, levels, scale } = header.coding;
-    this.digits = bits === 8 ? 2 : 4; // as many as are true of most weights
-    this.faintest = scale / levels ** 2; // what every fainter weight was written as
-    this.faint = scale * (1.5 / levels) ** 2;
+    this.coding = header.coding;
+    this.weights = decode(codes, header.coding);
     this.bytes = this.weights.byteLength;
     this.means = null;
     this.rowMaxima = new Map();
+    this.tops = new Map();
   }
 
   /** The weights (L, S) of one head, or of the mean of the heads. */
@@ -48,11 +47,25 @@ export class MapData {
     return this.of(head)[query * this.columns + key];
   }
 
+  /** By how much a weight may differ from the model's own, as view/codec.py says. */
+  errorOf(value) {
+    const { levels, scale } = this.coding;
+    return Math.sqrt(Math.abs(value) * scale) / levels + scale / levels ** 2;
+  }
+
+  /** How many digits of a weight are true; at least one. */
+  digitsOf(value) {
+    if (!(Math.abs(value) > 0)) return 1;
+    const digits = Math.floor(-Math.log10((2 * this.errorOf(value)) / Math.abs(value))) + 1;
+    return Math.min(6, Math.max(1, digits));
+  }
+
   /** A weight as text, with no more digits than were kept. */
   says(head, query, key) {
     const value = this.weight(head, query, key);
-    const faint = head !== "mean" && value > 0 && value < 1.01 * this.faintest;
-    return faint ? `< ${weight(this.faint, 2)}` : weight(value, this.digits);
+    const { levels, scale } = this.coding;
+    const isFaint = head !== "mean" && value > 0 && value < (1.01 * scale) / levels ** 2;
+    return isFaint ? `< ${weight(scale * (1.5 / levels) ** 2, 2)}` : weight(value, this.digitsOf(value));
   }
 
   /** The largest absolute weight of each row of a head. */
@@ -74,65 +87,29 @@ export class MapData {
   maximum(head) {
     return this.maximaOfRows(head).reduce((a, b) => Math.max(a, b), 0);
   }
+
+  /** What counts as a large weight of a head; colours are full there. */
+  top(head) {
+    if (!this.tops.has(head)) this.tops.set(head, robustTop(this.of(head), this.rows, this.columns));
+    return this.tops.get(head);
+  }
+
+  /** Whether the map is smaller than the call's, as [rows, columns] of the call. */
+  get pooledFrom() {
+    const [rows, columns] = this.size ?? [this.rows, this.columns];
+    return rows === this.rows && columns === this.columns ? null : [rows, columns];
+  }
 }
 
-function decode(answer, start, { bits, zero, levels, scale }) {
-  const bytes = answer.slice(start);
-  const codes = bits === 8 ? new Uint8Array(bytes) : new Uint16Array(bytes);
+function decode(buffer, { bits, zero, levels, scale }) {
+  const codes = bits === 8 ? new Uint8Array(buffer) : new Uint16Array(buffer);
   const meaning = new Float32Array(2 ** bits);
   for (let code = 0; code < meaning.length; code += 1) {
     const x = (code - zero) / levels;
     meaning[code] = scale * x * Math.abs(x);
   }
   meaning[meaning.length - 1] = NaN;
-  return Float32Array.from(codes, (code) => meaning[code]);
-}
-
-/**
- * Which colour each weight has.
- *
- * @param {object} scale: {relative: "row" | "head" | "global", log: boolean, largest: number}
- * @returns {Int16Array} (L, S): -1 is exactly 0, -2 not a number, otherwise a place in the table
- *     of colours, negative weights in its second half.
- */
-export function levels(map, head, scale) {
-  const weights = map.of(head);
-  const result = new Int16Array(weights.length);
-  const maxima = scale.relative === "row" ? map.maximaOfRows(head) : null;
-  const shared = scale.relative === "head" ? map.maximum(head) : scale.largest;
-  for (let i = 0; i < weights.length; i += 1) {
-    const value = weights[i];
-    const top = maxima ? maxima[Math.floor(i / map.columns)] : shared;
-    result[i] = level(value, top, scale.log);
-  }
-  return result;
-}
-
-export function level(value, top, log) {
-  if (Number.isNaN(value)) return -2;
-  if (value === 0) return -1;
-  const part = Math.abs(value) / (top || 1);
-  const place = log ? 1 + Math.log10(part) / DECADES : part;
-  const step = Math.round(Math.min(1, Math.max(0, place)) * (LEVELS - 1));
-  return value < 0 ? step + LEVELS : step;
-}
-
-const NOT_A_NUMBER = [214, 40, 120, 255];
-
-/** A picture of one head, one pixel a weight; weights of exactly 0 are left clear. */
-export function picture(map, head, scale, table) {
-  const image = new ImageData(map.columns || 1, map.rows || 1);
-  const places = levels(map, head, scale);
-  for (let i = 0; i < places.length; i += 1) {
-    const place = places[i];
-    if (place === -1) continue;
-    if (place === -2) image.data.set(NOT_A_NUMBER, 4 * i);
-    else {
-      image.data[4 * i] = table[3 * place];
-      image.data[4 * i + 1] = table[3 * place + 1];
-      image.data[4 * i + 2] = table[3 * place + 2];
-      image.data[4 * i + 3] = 255;
-    }
-  }
-  return image;
+  const weights = new Float32Array(codes.length);
+  for (let i = 0; i < codes.length; i += 1) weights[i] = meaning[codes[i]];
+  return weights;
 }

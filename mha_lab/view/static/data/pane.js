@@ -1,16 +1,21 @@
-/** What one run shows: its maps, the chosen one with its data, and every head's scores. */
+/** What one pane shows: a run's maps, the chosen one with its data, and every head's scores. */
 
-import { fetchMap, fetchScores } from "./api.js";
-import { shortNames } from "./format.js";
+import { shortNames } from "../draw/format.js";
+import { SourceError } from "./errors.js";
 
 export class Pane {
-  constructor(key, run) {
-    Object.assign(this, { key, run, entries: [], entry: null, step: null, sample: 0 });
-    Object.assign(this, { map: null, scores: null, message: null, names: new Map() });
+  /**
+   * @param {number} number: 1 to 4; its key is A to D.
+   * @param {object} wanted: run, and layer, step and sample where it has its own.
+   */
+  constructor(source, number, wanted) {
+    Object.assign(this, { source, number, key: "ABCD"[number - 1], run: wanted.run, wanted });
+    Object.assign(this, { entries: [], entry: null, step: null, sample: 0 });
+    Object.assign(this, { whole: null, map: null, scores: null, message: null, names: new Map() });
   }
 
   /**
-   * Choose the map: the one with this tag, else the one at the same place as the other pane's.
+   * Choose the map: the one with this tag, else the one at the same place as the first pane's.
    * Variants of a model may name their layers differently.
    */
   choose(entries, tag, place) {
@@ -35,33 +40,43 @@ export class Pane {
   }
 
   /** The last step of a map that is not after the wanted one; its first where all are. */
-  stepOf(entry) {
+  stepOf(entry, wanted = this.at) {
     let found = entry.steps[0];
-    for (const step of entry.steps) if (step <= this.wanted) found = step;
+    for (const step of entry.steps) if (step <= wanted) found = step;
     return found;
   }
 
-  async load(wanted, sample, version) {
-    this.wanted = wanted;
+  /** Load the map at a step, for a sample, unless the pane has its own. */
+  async load(step, sample, version) {
+    this.at = this.wanted.step ?? step;
     this.step = this.stepOf(this.entry);
-    this.sample = sample;
-    const scores = fetchScores(this.run, wanted, version).catch(() => null);
+    this.sample = this.wanted.sample ?? sample;
+    const scores = this.source.scores(this.run, this.at, version).catch(() => null);
     try {
-      this.map = await fetchMap(this.run, this.entry, this.step, sample);
+      this.whole = await this.source.map(this.run, this.entry, this.step, this.sample);
       this.scores = await scores;
     } catch (error) {
+      if (!(error instanceof SourceError)) throw error;
       this.scores = await scores;
       const samples = this.scores?.byTag.get(this.entry.tag)?.samples.length ?? 0;
-      if (samples > 0 && sample >= samples) {
-        // The other run has more samples than this one: show the last.
-        await this.load(wanted, samples - 1, version);
+      if (samples > 0 && this.sample >= samples) {
+        // This run has fewer samples than the other: show its last.
+        this.wanted = { ...this.wanted, sample: samples - 1 };
+        await this.load(step, sample, version);
       } else this.message = error.message;
     }
   }
 
+  /** Fetch what a later step needs, so that it is there when its turn comes. */
+  ahead(step, version) {
+    if (!this.entry || this.wanted.step !== null) return;
+    this.source.map(this.run, this.entry, this.stepOf(this.entry, step), this.sample).catch(() => null);
+    this.source.scores(this.run, step, version).catch(() => null);
+  }
+
   /** A head's score, undefined where it has none (as the mean of the heads). */
   scoreOf(name, head, tag = this.entry.tag) {
-    const about = this.scores?.byTag.get(tag) ?? (tag === this.entry.tag ? this.map : null);
+    const about = this.scores?.byTag.get(tag) ?? (tag === this.entry.tag ? this.whole : null);
     return about?.scores[name]?.[this.sample]?.[head] ?? undefined;
   }
 
@@ -69,7 +84,7 @@ export class Pane {
   ranking(score, order) {
     const heads = this.entries.flatMap(({ tag }) => {
       const known = this.scores?.byTag.get(tag)?.head_count;
-      const count = known ?? (tag === this.entry.tag && this.map ? this.map.headCount : 0);
+      const count = known ?? (tag === this.entry.tag && this.whole ? this.whole.headCount : 0);
       return Array.from({ length: count }, (_, head) => {
         return { tag, head, value: this.scoreOf(score, head, tag) };
       });
@@ -80,8 +95,14 @@ export class Pane {
     return heads.sort((a, b) => key(a) - key(b) || 0);
   }
 
+  /** What the heads of a map are called by. */
+  headsOf(tag) {
+    const about = this.scores?.byTag.get(tag);
+    return about && { heads: about.heads, headCount: about.head_count, keyHeads: about.key_heads ?? null };
+  }
+
   scoreNames() {
-    const names = new Set(Object.keys(this.map?.scores ?? {}));
+    const names = new Set(Object.keys(this.whole?.scores ?? {}));
     for (const about of this.scores?.byTag.values() ?? []) {
       for (const name of Object.keys(about.scores)) names.add(name);
     }
@@ -91,6 +112,6 @@ export class Pane {
   /** The largest weight that any map of this run has at this step. */
   largest() {
     const all = [...(this.scores?.byTag.values() ?? [])].map((about) => about.largest);
-    return Math.max(0, ...(all.length || !this.map ? all : [this.map.maximum("mean")]));
+    return Math.max(0, ...(all.length || !this.whole ? all : [this.whole.maximum("mean")]));
   }
 }

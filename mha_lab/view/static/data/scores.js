@@ -1,5 +1,5 @@
 /**
- * What the head scores of mha_lab.recording.scores mean, in a sentence each; all are means over
+ * What the head scores of mha_lab.maps.scores mean, in a sentence each; all are means over
  * queries and samples. A score unknown here is shown without a sentence.
  */
 

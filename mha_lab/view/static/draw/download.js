@@ -1,13 +1,12 @@
 /** Files of what is shown: a picture (PNG, SVG) or the numbers (CSV). */
 
-import { fetchMap } from "./api.js";
 import { fileName, headName } from "./format.js";
 import { figure } from "./figure.js";
 
 const PIXELS_PER_UNIT = 2;
 
 export async function download(kind, scene) {
-  const shown = scene.panes.filter((pane) => pane.map);
+  const shown = scene.shown.filter((pane) => pane.map);
   if (shown.length === 0) return;
   const blob = kind === "csv" ? new Blob([csv(scene, shown)], { type: "text/csv" }) : await drawn(kind, scene, shown);
   const link = document.createElement("a");
@@ -36,7 +35,7 @@ async function drawn(kind, scene, panes) {
 
 async function allMaps(pane) {
   const maps = await Promise.allSettled(
-    pane.entries.map((entry) => fetchMap(pane.run, entry, pane.stepOf(entry), pane.sample)),
+    pane.entries.map((entry) => pane.source.map(pane.run, entry, pane.stepOf(entry), pane.sample)),
   );
   return new Map(pane.entries.map((entry, i) => [entry.tag, maps[i].value]));
 }

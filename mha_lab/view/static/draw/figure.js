@@ -2,7 +2,7 @@
 
 import { svg } from "./dom.js";
 import { count, headName, label, score, shorten, visible, weight, words } from "./format.js";
-import { DECADES, levels, picture } from "./map_data.js";
+import { DECADES, levels, picture, tops } from "./colouring.js";
 import { LEVELS, css } from "./palette.js";
 
 const MONO = 'ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace';
@@ -13,7 +13,7 @@ const TITLE = 58;
 
 /** @returns {SVGElement} with its width and height, on a background of its own. */
 export function figure(scene, overview) {
-  const panes = scene.panes.filter((pane) => pane.map);
+  const panes = scene.shown.filter((pane) => pane.map);
   const parts = panes.map((pane) => paneFigure(pane, scene, overview));
   const width = 40 + parts.reduce((sum, part) => sum + part.width + GAP, -GAP);
   const height = TITLE + Math.max(...parts.map((part) => part.height)) + 56;
@@ -58,7 +58,7 @@ function grid(heads, columns, size, pane, scene) {
   const left = labelled ? 8 + 6.7 * longest(map.queryTokens, map.rows) : 0;
   const top = 20 + (labelled ? 8 + 6.7 * longest(map.keyTokens, map.columns) : 0);
   const [w, h] = [map.columns * cell, map.rows * cell];
-  const asImages = heads.length * map.rows * map.columns * scene.panes.length > MOST_RECTANGLES;
+  const asImages = heads.length * map.rows * map.columns * scene.shown.length > MOST_RECTANGLES;
   const nodes = heads.map((head, i) => {
     const [x, y] = [(i % columns) * (left + w + GAP), Math.floor(i / columns) * (top + h + GAP)];
     const value = pane.scoreOf(scene.score, head);
@@ -198,10 +198,22 @@ function thumbnails(pane, scene, overview) {
   return { nodes, width: Math.max(260, columns * (size + 10) - 10), height: rows * (size + 40) };
 }
 
+/** What the ends of the colours stand for, in words. */
+export function legendTexts({ panes, scale, view, headOf }) {
+  const [pane] = panes;
+  const one = pane?.map && ["map", "lines"].includes(view) && scale.relative === "head";
+  const top = one ? tops(pane.map, headOf(pane.map), scale) : scale.largest;
+  const number = scale.relative === "global" || one;
+  const over = one && pane.map.maximum(headOf(pane.map)) > 1.001 * top ? "≥ " : "";
+  const high = { row: "row’s largest", head: one ? `${over}${weight(top)}` : "large in its head", global: weight(top) };
+  const faint = number ? weight(top / 10 ** DECADES) : `× 10⁻${"⁰¹²³⁴⁵"[DECADES]}`;
+  return { low: scale.curve === "log" ? faint : "0", high: high[scale.relative] };
+}
+
 function legend(x, y, scene) {
   const { scale, table, theme } = scene;
-  const largest = { row: "row's largest", head: "head's largest", global: weight(scale.largest) };
-  const low = scale.log ? `10⁻${"⁰¹²³⁴⁵"[DECADES]} of it` : "0";
+  const { low, high } = legendTexts(scene);
+  const curve = { linear: "linear", root: "square root", log: "logarithmic" }[scale.curve];
   const stops = Array.from({ length: 64 }, (_, i) => {
     const fill = css(table, Math.round((i * (LEVELS - 1)) / 63));
     return svg("rect", { x: x + 70 + i * 2, y: y - 9, width: 2.5, height: 10, fill });
@@ -210,7 +222,7 @@ function legend(x, y, scene) {
   return svg(
     "g", { fill: theme.muted, "font-size": 11 },
     text(x + 64, y, low, { "text-anchor": "end" }), ...stops,
-    text(x + 204, y, `${largest[scale.relative]} (${scale.log ? "logarithmic" : "linear"})${scored}`),
+    text(x + 204, y, `${high} (${curve})${scored}`),
   );
 }
 

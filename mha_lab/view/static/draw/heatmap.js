@@ -2,7 +2,7 @@
 
 import { el, sized } from "./dom.js";
 import { label, shorten } from "./format.js";
-import { level, picture } from "./map_data.js";
+import { level, picture, tops } from "./colouring.js";
 import { css, inkOn } from "./palette.js";
 
 const LABEL_FONT = '11px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
@@ -85,15 +85,14 @@ export class Heatmap {
 
   drawValues(context, scale, table, theme) {
     const { left, top, cell } = this.layout;
-    const maxima = scale.relative === "row" ? this.map.maximaOfRows(this.head) : null;
-    const shared = scale.relative === "head" ? this.map.maximum(this.head) : scale.largest;
+    const full = tops(this.map, this.head, scale);
     context.font = `${Math.min(13, cell * 0.33)}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let q = 0; q < this.map.rows; q += 1) {
       for (let k = 0; k < this.map.columns; k += 1) {
         const value = this.map.weight(this.head, q, k);
-        const place = level(value, maxima ? maxima[q] : shared, scale.log);
+        const place = level(value, typeof full === "number" ? full : full[q], scale.curve);
         if (place === -1 || Math.abs(value) < 0.005) continue;
         context.fillStyle = place < 0 ? theme.page : inkOn(table, place);
         const text = Number.isNaN(value) ? "nan" : value.toFixed(2).replace(/^(-?)0\./, "$1.");

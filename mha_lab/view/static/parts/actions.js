@@ -1,6 +1,7 @@
 /** Everything that a button or a key does. */
 
-import { PALETTES } from "./palette.js";
+import { CURVES } from "../data/state.js";
+import { PALETTES } from "../draw/palette.js";
 
 /**
  * @param page: {state, scene, timeline, controls, navigator, help, set, ...}; read at call time.
@@ -67,7 +68,7 @@ export function makeActions(page) {
     play: () => page.timeline.toggle(),
     live: () => set({ live: !page.state.live }),
     scale: () => set({ scale: next(["row", "head", "global"], page.state.scale) }),
-    log: () => set({ log: !page.state.log }),
+    curve: () => set({ curve: next(CURVES, page.state.curve) }),
     palette: () => set({ palette: next(PALETTES, page.state.palette) }),
     theme: () => set({ theme: next(["auto", "light", "dark"], page.state.theme) }),
     filter: () => page.focusFilter(),

@@ -1,10 +1,11 @@
 /** What is chosen at the top of the page: runs, view, layer, head, sample, and how it is drawn. */
 
-import { chooser, el, icon, segmented } from "./dom.js";
-import { headName, visible, weight } from "./format.js";
-import { drawLegend } from "./heatmap.js";
-import { DECADES } from "./map_data.js";
-import { PALETTES } from "./palette.js";
+import { chooser, el, icon, segmented } from "../draw/dom.js";
+import { headName, visible } from "../draw/format.js";
+import { legendTexts } from "../draw/figure.js";
+import { drawLegend } from "../draw/heatmap.js";
+import { DECADES } from "../draw/colouring.js";
+import { PALETTES } from "../draw/palette.js";
 
 const VIEW_NAMES = [
   { value: "heads", text: "Heads", title: "Every head of the layer (1)" },
@@ -14,8 +15,14 @@ const VIEW_NAMES = [
 ];
 const SCALE_NAMES = [
   { value: "row", text: "Row", title: "Each query's row by its own largest weight (g)" },
-  { value: "head", text: "Head", title: "Each head by its own largest weight (g)" },
+  { value: "head", text: "Head", title: "Each head by what is large in it; a few weights may be larger (g)" },
   { value: "global", text: "Global", title: "One scale for all layers, heads and runs (g)" },
+];
+
+const CURVE_NAMES = [
+  { value: "linear", text: "Linear", title: "Colour in proportion to the weight (l)" },
+  { value: "root", text: "Root", title: "Colour in proportion to the weight's square root: faint weights are seen (l)" },
+  { value: "log", text: "Log", title: `Colour by the weight's power of ten, ${DECADES} of them (l)` },
 ];
 
 /** A chooser between a button back and a button on. */
@@ -41,14 +48,7 @@ export class Controls {
     this.head = chooser("Head", (head) => actions.head(head));
     this.sample = chooser("Sample", (sample) => set({ sample: Number(sample) }));
     this.scale = segmented("Colour scale", SCALE_NAMES, (scale) => set({ scale }));
-    this.log = segmented(
-      "Linear or logarithmic",
-      [
-        { value: false, text: "Linear", title: "Colour in proportion to the weight (l)" },
-        { value: true, text: "Log", title: `Colour by the weight's power of ten, ${DECADES} of them (l)` },
-      ],
-      (log) => set({ log }),
-    );
+    this.curve = segmented("Curve of colours", CURVE_NAMES, (curve) => set({ curve }));
     this.palette = chooser("Colours", (palette) => set({ palette }));
     this.legend = el("canvas");
     this.low = el("span");
@@ -71,7 +71,7 @@ export class Controls {
       ),
       el(
         "div.bar.second", {},
-        el("span.caption", {}, "colour"), this.scale.node, this.log.node, this.palette.node,
+        el("span.caption", {}, "colour"), this.scale.node, this.curve.node, this.palette.node,
         el("span.legend", {}, this.low, this.legend, this.high),
         el("span.legend", { title: "Blocked by a mask, or too faint for the model's own numbers" }, el("i.nothing"), "exactly 0"),
         el("span.space"),
@@ -120,7 +120,7 @@ export class Controls {
     );
     this.sampleStepper.hidden = samples.length < 2;
     this.scale.show(state.scale);
-    this.log.show(state.log);
+    this.curve.show(state.curve);
     this.palette.show(PALETTES.map((name) => ({ value: name, text: name })), state.palette);
     this.drawLegend(scene, table);
     this.theme.title = `Theme: ${state.theme} (d)`;
@@ -128,12 +128,12 @@ export class Controls {
     this.theme.replaceChildren(icon(dark ? "moon" : "sun"));
   }
 
-  drawLegend({ scale }, table) {
+  /** What the two ends of the colours stand for. */
+  drawLegend(scene, table) {
     drawLegend(this.legend, table, 120, 10);
-    const top = { row: "row’s largest", head: "head’s largest", global: weight(scale.largest) };
-    this.high.textContent = top[scale.relative];
-    const faintest = scale.relative === "global" ? weight(scale.largest / 10 ** DECADES) : `× 10⁻${"⁰¹²³⁴⁵"[DECADES]}`;
-    this.low.textContent = scale.log ? faintest : "0";
+    const { low, high } = legendTexts(scene);
+    this.low.textContent = low;
+    this.high.textContent = high;
   }
 }
 

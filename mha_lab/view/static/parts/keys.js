@@ -1,6 +1,6 @@
 /** The keyboard: what each key does, and the sheet that says so. */
 
-import { el } from "./dom.js";
+import { el } from "../draw/dom.js";
 
 /** [keys, what it says, what it does]. */
 export function bindings(actions) {
@@ -24,7 +24,7 @@ export function bindings(actions) {
     [["3"], "3", "lines", () => actions.view("lines")],
     [["4"], "4", "all layers", () => actions.view("overview")],
     [["g"], "g", "colour scale: row, head, global", actions.scale],
-    [["l"], "l", "linear or log", actions.log],
+    [["l"], "l", "linear, root or log", actions.curve],
     [["p"], "p", "next colours", actions.palette],
     [["d"], "d", "theme: auto, light, dark", actions.theme],
     [["/"], "/", "filter layers", actions.filter],

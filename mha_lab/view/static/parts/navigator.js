@@ -1,8 +1,8 @@
 /** All heads of all layers as a strip of coloured cells each, or ranked: the way to every map. */
 
-import { chooser, el, segmented } from "./dom.js";
-import { headName, score, visible, withoutFiller, words } from "./format.js";
-import { LEVELS, css } from "./palette.js";
+import { chooser, el, segmented } from "../draw/dom.js";
+import { headName, score, visible, withoutFiller, words } from "../draw/format.js";
+import { LEVELS, css } from "../draw/palette.js";
 
 export class Navigator {
   constructor({ choose, set }) {

@@ -1,12 +1,12 @@
 /** The middle of the page: one pane, or two side by side, each with the chosen view. */
 
-import { chooser, el } from "./dom.js";
-import { visible } from "./format.js";
-import { subtitle } from "./figure.js";
-import { HeadsView } from "./view_heads.js";
-import { LinesView } from "./view_lines.js";
-import { MapView } from "./view_map.js";
-import { OverviewView } from "./view_overview.js";
+import { chooser, el } from "../draw/dom.js";
+import { visible } from "../draw/format.js";
+import { subtitle } from "../draw/figure.js";
+import { HeadsView } from "../views/heads.js";
+import { LinesView } from "../views/lines.js";
+import { MapView } from "../views/map.js";
+import { OverviewView } from "../views/overview.js";
 
 const VIEWS = { heads: HeadsView, map: MapView, lines: LinesView, overview: OverviewView };
 const EXAMPLE = `from mha_lab import AttentionMapLogger
@@ -27,9 +27,9 @@ export class Stage {
       this.empty.remove();
       this.empty = null;
     }
-    while (this.frames.length > scene.panes.length) this.frames.pop().node.remove();
-    while (this.frames.length < scene.panes.length) this.addFrame();
-    this.frames.forEach((frame, i) => this.drawFrame(frame, scene.panes[i], scene));
+    while (this.frames.length > scene.shown.length) this.frames.pop().node.remove();
+    while (this.frames.length < scene.shown.length) this.addFrame();
+    this.frames.forEach((frame, i) => this.drawFrame(frame, scene.shown[i], scene));
   }
 
   addFrame() {
@@ -49,7 +49,7 @@ export class Stage {
   }
 
   drawFrame(frame, pane, scene) {
-    const compared = scene.panes.length > 1;
+    const compared = scene.shown.length > 1;
     frame.badge.textContent = pane.key;
     frame.badge.className = `badge ${pane.key.toLowerCase()}`;
     frame.badge.hidden = !compared;

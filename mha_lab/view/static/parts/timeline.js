@@ -1,7 +1,7 @@
 /** The steps of training: a slider that can play. */
 
-import { chooser, el, icon } from "./dom.js";
-import { count } from "./format.js";
+import { chooser, el, icon } from "../draw/dom.js";
+import { count } from "../draw/format.js";
 
 export class Timeline {
   constructor({ set }) {

@@ -1,7 +1,7 @@
 /** What lies under the pointer: query token, key token, weight. */
 
-import { el } from "./dom.js";
-import { headName, label, shorten } from "./format.js";
+import { el } from "../draw/dom.js";
+import { headName, label, shorten } from "../draw/format.js";
 
 export class Tooltip {
   constructor() {

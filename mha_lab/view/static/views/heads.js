@@ -1,8 +1,8 @@
 /** Every head of a layer as a tile, as large as the room allows. */
 
-import { el } from "./dom.js";
-import { headName, score, words } from "./format.js";
-import { Heatmap } from "./heatmap.js";
+import { el } from "../draw/dom.js";
+import { headName, score, words } from "../draw/format.js";
+import { Heatmap } from "../draw/heatmap.js";
 
 const GAP = 18;
 const CAPTION = 24;

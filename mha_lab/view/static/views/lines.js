@@ -3,10 +3,10 @@
  * query to see what it attends to, at a key to see who attends to it; click a query to keep it.
  */
 
-import { el, sized } from "./dom.js";
-import { label, shorten } from "./format.js";
-import { LEVELS, css } from "./palette.js";
-import { levels } from "./map_data.js";
+import { el, sized } from "../draw/dom.js";
+import { label, shorten } from "../draw/format.js";
+import { LEVELS, css } from "../draw/palette.js";
+import { levels } from "../draw/colouring.js";
 
 const FONT = '12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const FAINTEST = 0.04; // of the scale; fainter lines are left out while all are drawn

@@ -1,9 +1,9 @@
 /** One head, or the mean of the heads, as large as the room allows, with its scores beside it. */
 
-import { el } from "./dom.js";
-import { headName, score, words } from "./format.js";
-import { Heatmap } from "./heatmap.js";
-import { explain } from "./scores.js";
+import { el } from "../draw/dom.js";
+import { headName, score, words } from "../draw/format.js";
+import { Heatmap } from "../draw/heatmap.js";
+import { explain } from "../data/scores.js";
 
 const SCORES_WIDTH = 216;
 const WIDE = 620;

@@ -1,10 +1,9 @@
 /** Every head of every layer as a thumbnail, in the model's order or ranked by a score. */
 
-import { fetchMap } from "./api.js";
-import { el, sized } from "./dom.js";
-import { drawPicture } from "./heatmap.js";
-import { headName, score, visible, withoutFiller } from "./format.js";
-import { picture } from "./map_data.js";
+import { el, sized } from "../draw/dom.js";
+import { drawPicture } from "../draw/heatmap.js";
+import { headName, score, visible, withoutFiller } from "../draw/format.js";
+import { picture } from "../draw/colouring.js";
 
 const [SMALLEST, LARGEST] = [56, 104];
 
@@ -66,7 +65,7 @@ export class OverviewView {
   }
 
   makeTile({ tag, head }, place) {
-    const name = headName(this.pane.scores?.byTag.get(tag) && this.headsOf(tag), head);
+    const name = headName(this.pane.headsOf(tag), head);
     const canvas = el("canvas", { "aria-hidden": "true" });
     const value = el("span.score");
     const layer = visible(this.pane.shortName(tag));
@@ -80,11 +79,6 @@ export class OverviewView {
       el("span.caption", {}, ...caption, value),
     );
     return { node, canvas, tag, head, score: value, visible: false, drawn: null };
-  }
-
-  headsOf(tag) {
-    const about = this.pane.scores.byTag.get(tag);
-    return { heads: about.heads, headCount: about.head_count };
   }
 
   onSeen(entries) {
@@ -103,7 +97,7 @@ export class OverviewView {
     const entry = pane.entries.find((one) => one.tag === tile.tag);
     const step = pane.stepOf(entry);
     try {
-      const map = await fetchMap(pane.run, entry, step, pane.sample);
+      const map = await pane.source.map(pane.run, entry, step, pane.sample);
       if (scene !== this.scene || tile.head >= map.headCount) return;
       const part = Math.min(this.size / map.columns, this.size / map.rows);
       const [width, height] = [map.columns * part, map.rows * part];

@@ -1,0 +1,182 @@
+/**
+ * The page that shows maps, whatever is around it (hosts/) and wherever they lie (data/).
+ *
+ * One flat state (state.js) holds what is chosen and stands in the address. Whenever it or the
+ * data change, the state is composed into a scene (compose.js) and the views draw the scene.
+ */
+
+import { makeActions } from "./parts/actions.js";
+import { Catalog } from "./data/catalog.js";
+import { compose } from "./data/compose.js";
+import { Controls, RunChooser } from "./parts/controls.js";
+import { el } from "./draw/dom.js";
+import { download } from "./draw/download.js";
+import { readTheme } from "./draw/heatmap.js";
+import { Help, bindings, listen } from "./parts/keys.js";
+import { Navigator } from "./parts/navigator.js";
+import { colours } from "./draw/palette.js";
+import { Stage } from "./parts/stage.js";
+import { parse, serialise } from "./data/state.js";
+import { Timeline } from "./parts/timeline.js";
+import { Tooltip } from "./parts/tooltip.js";
+
+export class Page {
+  /**
+   * @param host: the page around this one; see hosts/.
+   * @param source: where maps come from; see data/server.js.
+   */
+  constructor(host, source) {
+    this.host = host;
+    this.state = parse(host.readAddress());
+    this.scene = null;
+    this.lastHead = 0;
+    this.set = this.set.bind(this);
+    this.catalog = new Catalog(source, () => this.update());
+    this.actions = makeActions(this);
+    const keys = bindings(this.actions);
+    this.help = new Help(keys);
+    this.controls = new Controls(this.actions);
+    this.runChooser = new RunChooser(this.actions);
+    this.navigator = new Navigator(this.actions);
+    this.timeline = new Timeline(this.actions);
+    this.tooltip = new Tooltip();
+    this.stage = new Stage(this.actions, (place) => this.hover(place));
+    this.notice = el("div.notice", { role: "alert", hidden: true });
+    this.node = el(
+      "div.page", {},
+      el("aside", {}, this.runChooser.node, this.navigator.node),
+      el("main", {}, this.controls.node, this.notice, this.stage.node, this.timeline.node),
+      this.tooltip.node, this.help.node,
+    );
+    listen(keys);
+  }
+
+  start() {
+    const { host } = this;
+    document.body.append(this.node);
+    host.onDark(() => this.redraw());
+    host.onReload(() => this.state.live && this.catalog.refresh());
+    host.onAddress(() => {
+      this.state = parse(host.readAddress());
+      this.update();
+    });
+    new ResizeObserver(() => this.redraw()).observe(this.stage.node);
+    return this.catalog.refresh();
+  }
+
+  /** Change what is chosen; resolves when it is drawn. */
+  set(changes) {
+    Object.assign(this.state, changes);
+    return this.update();
+  }
+
+  /** Compose and draw; while that is under way, further changes wait for one more round. */
+  update() {
+    this.stale = true;
+    this.updating ??= this.rounds().finally(() => (this.updating = null));
+    return this.updating;
+  }
+
+  async rounds() {
+    while (this.stale) {
+      this.stale = false;
+      this.catalog.live = this.state.live;
+      this.host.writeAddress(serialise(this.state));
+      this.scene = this.catalog.runs?.length || this.state.run !== null
+        ? await compose(this.state, this.catalog)
+        : null;
+      this.redraw();
+    }
+  }
+
+  redraw() {
+    const { scene, state } = this;
+    const dark = state.theme === "auto" ? this.host.isDark() : state.theme === "dark";
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    this.notice.hidden = this.catalog.message === null;
+    this.notice.textContent = this.catalog.message;
+    this.node.classList.toggle("empty", scene === null);
+    if (scene === null) {
+      // Where there are runs, their maps are on the way, whatever makes the page draw now.
+      this.stage.drawEmpty(this.catalog.runs?.length !== 0);
+      return;
+    }
+    scene.table = colours(state.palette, dark);
+    scene.theme = readTheme(document.documentElement);
+    this.runChooser.draw(this.catalog.runs ?? [], scene, state);
+    this.navigator.draw(scene, scene.table);
+    this.controls.draw(scene, state, scene.table, dark);
+    this.timeline.draw(scene, state);
+    this.stage.draw(scene);
+    this.hover(null);
+  }
+
+  hover(place) {
+    this.place = place;
+    this.stage.crosshair(place);
+    this.tooltip.show(place, this.scene);
+  }
+
+  /** Move the cross-hair by a cell, for those who use no pointer. */
+  moveCrosshair(key) {
+    const [pane] = this.scene?.panes ?? [];
+    const [heatmap] = this.stage.heatmaps(0);
+    if (!pane?.map || !heatmap) return;
+    const { query, key: column } = this.place ?? { query: 0, key: -1 };
+    const [down, right] = {
+      "ArrowUp": [-1, 0], "ArrowDown": [1, 0], "ArrowLeft": [0, -1], "ArrowRight": [0, 1],
+    }[key];
+    const place = {
+      query: Math.min(Math.max(query + down, 0), pane.map.rows - 1),
+      key: Math.min(Math.max(column + right, 0), pane.map.columns - 1),
+    };
+    const point = heatmap.pointOf(place.query, place.key);
+    this.hover({ ...place, ...point, pane, head: heatmap.head });
+  }
+
+  runs() {
+    return this.catalog.runs ?? [];
+  }
+
+  async download(kind) {
+    try {
+      await download(kind, this.scene);
+    } catch (error) {
+      this.say(`The ${kind.toUpperCase()} could not be made: ${error.message}`);
+    }
+  }
+
+  async copyLink() {
+    const address = this.host.addressOf(serialise(this.state));
+    try {
+      await navigator.clipboard.writeText(address);
+      this.say("Link copied.");
+    } catch {
+      // Browsers allow the clipboard only on secure pages; the address bar holds the same link.
+      this.say("The browser refuses to copy; the address bar holds the link.");
+    }
+  }
+
+  say(sentence) {
+    const node = el("div.toast", { role: "status" }, sentence);
+    this.node.append(node);
+    window.setTimeout(() => node.remove(), 2600);
+  }
+
+  focusFilter() {
+    this.navigator.filter.hidden = false;
+    this.navigator.filter.focus();
+  }
+
+  leaveFilter() {
+    const here = document.activeElement === this.navigator.filter;
+    if (here) this.navigator.filter.blur();
+    return here;
+  }
+
+  openMenu() {
+    const { details } = this.controls;
+    details.open = !details.open;
+    if (details.open) details.querySelector(".items button").focus();
+  }
+}
