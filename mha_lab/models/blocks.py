@@ -9,7 +9,7 @@ from functools import partial
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_lab.models.checks import check_block
+from mha_lab.models.checks import check_block, check_use
 from mha_lab.models.interface import AttentionFactory
 from mha_lab.models.sublayers import FeedForward, Residual, attend
 
@@ -27,9 +27,11 @@ class EncoderBlock(nn.Module):
         dropout: probability, in the attention weights, the feed-forward part and before each sum.
         norm: ``pre`` or ``post``.
         activation: ``relu`` or ``gelu``.
+        is_causal: whether its self-attention will see earlier positions only.
 
     Raises:
-        ValueError: a value out of its range; see ``check_block``.
+        ValueError: a value out of its range, or an attention that has no meaning here; see
+            ``check_block`` and ``check_use``.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class EncoderBlock(nn.Module):
         dropout: float = 0.0,
         norm: str = "pre",
         activation: str = "relu",
+        is_causal: bool = False,
     ) -> None:
         super().__init__()
         check_block(
@@ -54,6 +57,7 @@ class EncoderBlock(nn.Module):
         )
         residual = partial(Residual, embed_dim, dropout=dropout, norm=norm)
         self.self_attn = attention(embed_dim, num_heads, dropout=dropout)
+        check_use(self.self_attn, is_causal=is_causal, is_cross=False)
         self.self_residual = residual()
         self.feedforward = FeedForward(
             embed_dim, feedforward_dim or 4 * embed_dim, dropout=dropout, activation=activation
@@ -94,9 +98,11 @@ class DecoderBlock(nn.Module):
         dropout: probability, in the attention weights, the feed-forward part and before each sum.
         norm: ``pre`` or ``post``.
         activation: ``relu`` or ``gelu``.
+        is_causal: whether its self-attention will see earlier positions only.
 
     Raises:
-        ValueError: a value out of its range; see ``check_block``.
+        ValueError: a value out of its range, or an attention that has no meaning here; see
+            ``check_block`` and ``check_use``.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class DecoderBlock(nn.Module):
         dropout: float = 0.0,
         norm: str = "pre",
         activation: str = "relu",
+        is_causal: bool = True,
     ) -> None:
         super().__init__()
         check_block(
@@ -121,8 +128,10 @@ class DecoderBlock(nn.Module):
         )
         residual = partial(Residual, embed_dim, dropout=dropout, norm=norm)
         self.self_attn = attention(embed_dim, num_heads, dropout=dropout)
+        check_use(self.self_attn, is_causal=is_causal, is_cross=False)
         self.self_residual = residual()
         self.cross_attn = attention(embed_dim, num_heads, dropout=dropout)
+        check_use(self.cross_attn, is_causal=False, is_cross=True)
         self.cross_residual = residual()
         self.feedforward = FeedForward(
             embed_dim, feedforward_dim or 4 * embed_dim, dropout=dropout, activation=activation

@@ -53,3 +53,21 @@ def check_block(
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+
+
+def check_use(module: nn.Module, *, is_causal: bool, is_cross: bool) -> None:
+    """Ask an attention module or an encoding whether it has a meaning where it is to stand.
+
+    Its ``refuse(*, is_causal, is_cross)`` is called, where it has one.
+
+    Args:
+        module: what a block was given.
+        is_causal: whether every query sees earlier keys only.
+        is_cross: whether keys and values come from another sequence than the queries.
+
+    Raises:
+        ValueError: in the module's own sentence.
+    """
+    refuse = getattr(module, "refuse", None)
+    if refuse is not None:
+        refuse(is_causal=is_causal, is_cross=is_cross)

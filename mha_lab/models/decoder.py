@@ -60,6 +60,7 @@ class Decoder(SequenceModel):
             dropout=dropout,
             norm=norm,
             activation=activation,
+            is_causal=True,
         )
         self.decoder = Stack(block, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
         self.embedding = TokenEmbedding(vocab_size, embed_dim, position=position, dropout=dropout)

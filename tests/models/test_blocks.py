@@ -84,3 +84,30 @@ def test_decoder_block_is_torchs_layer(attention, norm):
     expected = layer(x, memory, tgt_mask=mask, tgt_is_causal=True, memory_key_padding_mask=padding)
     actual = block(x, memory, attn_mask=mask, is_causal=True, memory_key_padding_mask=padding)
     assert_close(actual, expected, rtol=1e-6, atol=1e-5)
+
+
+class Choosy(nn.MultiheadAttention):
+    """Says that it has no meaning where ``unfit`` says so."""
+
+    def __init__(self, *sizes, dropout, unfit):
+        super().__init__(*sizes, dropout=dropout, batch_first=True)
+        self.unfit = unfit
+
+    def refuse(self, *, is_causal, is_cross):
+        if (is_causal, is_cross) == self.unfit:
+            raise ValueError(f"no meaning with {is_causal=} and {is_cross=}; choose another")
+
+
+@pytest.mark.parametrize(
+    ("block", "unfit"),
+    [
+        (EncoderBlock, (False, False)),
+        (partial(EncoderBlock, is_causal=True), (True, False)),
+        (DecoderBlock, (True, False)),
+        (DecoderBlock, (False, True)),
+    ],
+)
+def test_attention_is_asked_where_it_stands(block, unfit):
+    with pytest.raises(ValueError, match="no meaning with is_causal=.*; choose another"):
+        block(E, H, attention=partial(Choosy, unfit=unfit))
+    block(E, H, attention=partial(Choosy, unfit=(True, True)))
