@@ -108,6 +108,6 @@ class Choosy(nn.MultiheadAttention):
     ],
 )
 def test_attention_is_asked_where_it_stands(block, unfit):
-    with pytest.raises(ValueError, match="no meaning with is_causal=.*; choose another"):
+    with pytest.raises(ValueError, match=r"no meaning with is_causal=.*; choose another"):
         block(E, H, attention=partial(Choosy, unfit=unfit))
     block(E, H, attention=partial(Choosy, unfit=(True, True)))
