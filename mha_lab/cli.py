@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from mha_lab.errors import MachineError, UserError, nearest
+from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
 
 COMMANDS = {
     "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
@@ -74,9 +74,15 @@ def run(argv: Sequence[str]) -> int:
     except MachineError as error:
         print(f"mha_lab: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("mha_lab: interrupted", file=sys.stderr)
-        return 130
+        return getattr(error, "exit_code", 130)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         return 0
+    except Exception as error:
+        known = as_machine_error(error)
+        if known is None:
+            raise
+        print(f"mha_lab: {known}", file=sys.stderr)
+        return 1

@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mha_lab import trust
 from mha_lab.errors import UserError, nearest
+from mha_lab.training.run_folder import write_atomically
 
 CONFIG_FILE = "config.yaml"
 
@@ -101,8 +102,10 @@ def finish(cfg: DictConfig) -> DictConfig:
 
 
 def save(cfg: DictConfig, folder: Path) -> None:
-    """Write the resolved config into the run's folder."""
-    (folder / CONFIG_FILE).write_text(OmegaConf.to_yaml(cfg), encoding="utf-8")
+    """Write the resolved config into the run's folder; it does not say where that lies."""
+    kept = cfg.copy()
+    kept.run_dir = "."
+    write_atomically(folder / CONFIG_FILE, OmegaConf.to_yaml(kept))
 
 
 def load_run(

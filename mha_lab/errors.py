@@ -18,6 +18,21 @@ class MachineError(Exception):
     """
 
 
+def as_machine_error(error: BaseException) -> MachineError | None:
+    """Say in a sentence what the machine could not do; None for an error of another kind."""
+    if isinstance(error, MachineError):
+        return error
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.errno is not None:
+        where = f" ({error.filename!r})" if error.filename is not None else ""
+        return MachineError(f"{error.strerror}{where}")
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return MachineError(f"out of memory: {text or 'nothing is left'}")
+    if "allocate memory" in text:  # a RuntimeError of torch
+        return MachineError(f"out of memory: {text[text.index('allocate memory') :]}")
+    return None
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Say which known word was probably meant.
 

@@ -18,6 +18,7 @@ from mha_lab.run import build_trainer, quieten
 from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training import run_folder
+from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
 from mha_lab.training.module import SequenceModule
 
 
@@ -140,7 +141,7 @@ def _predict(module: SequenceModule, source: Int[Tensor, "1 S"]) -> Prediction:
 def _weights(folder: Path, checkpoint: str) -> tuple[dict[str, object], Vocabulary]:
     if checkpoint not in ("best", "last"):
         raise UserError(f"checkpoint must be best or last, got {checkpoint!r}")
-    content = run_folder.load_checkpoint(run_folder.checkpoint_file(folder, checkpoint))
+    content = load_checkpoint(checkpoint_path(folder, checkpoint))
     file = folder / run_folder.VOCABULARY
     try:
         return content, Vocabulary.load(file)

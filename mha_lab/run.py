@@ -4,10 +4,12 @@
 """
 
 import logging
-import signal
+import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,23 @@ import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import Timer
+from pytorch_lightning.callbacks import Checkpoint, Timer
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
 
 from mha_lab import config
 from mha_lab.build import Parts, build, build_parts
-from mha_lab.errors import UserError
-from mha_lab.training import run_folder
+from mha_lab.errors import MachineError, UserError, as_machine_error
+from mha_lab.training import growing_files, run_folder
+from mha_lab.training.checkpoint_files import (
+    NAMES,
+    CheckpointFiles,
+    checkpoint_path,
+    load_checkpoint,
+    newest_checkpoint,
+)
+from mha_lab.training.checkpoints import Checkpoints
 from mha_lab.training.metrics_file import MetricsFile
+from mha_lab.training.stopping import Stopped, Stopping
 
 
 def train(
@@ -36,7 +47,7 @@ def train(
 
     Args:
         cfg: a composed config; ``cfg.run_dir`` is the run's folder.
-        resume: go on from the folder's ``last.ckpt``.
+        resume: go on from the folder's newest checkpoint, or begin again where it has none yet.
         callbacks: further ones, after the configured.
         hparams: fill TensorBoard's HPARAMS tab; a sweep does that itself, for all its runs.
 
@@ -48,37 +59,37 @@ def train(
 
     Raises:
         UserError: something asked for cannot be done; nothing is written then.
+        MachineError: the machine cannot do it; the last checkpoint is kept.
         TrainingDiverged: the validation loss is no longer a number.
+        Stopped: a signal came before anything was written.
     """
     started = time.perf_counter()
     quieten()
     folder = Path(cfg.run_dir)
-    parts = build_parts(cfg)
-    checkpoint = _last_checkpoint(folder) if resume else None
-    loggers = build_loggers(cfg, checkpoint["global_step"] if checkpoint else None)
-    configured = build_callbacks(cfg, with_attention=parts.module.model.uses_attention)
-    timer = Timer()  # its time is in the checkpoints, so a resumed run counts what went before
-    trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
-    if trainer.is_global_zero:
-        folder.mkdir(parents=True, exist_ok=True)
-        config.save(cfg, folder)
-        parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
-        _log_hyperparameters(loggers, cfg)
-
-    is_interrupted = _fit(trainer, parts, folder, resume=resume)
-    summary = {
-        **_description(cfg, parts),
-        "status": _status(trainer, is_interrupted=is_interrupted),
-        "steps": trainer.global_step,
-        "train_seconds": round(timer.time_elapsed("train"), 3),
-    }
-    if not is_interrupted:
-        summary |= _test(trainer, parts, folder)
-    summary["wall_seconds"] = round(time.perf_counter() - started, 3)
-    if trainer.is_global_zero:
-        if hparams:
-            _log_hyperparameters(loggers, cfg, summary)
-        run_folder.write_summary(folder, summary)
+    with Stopping() as stopping, _machine_errors(folder):
+        parts = build_parts(cfg)
+        loggers = build_loggers(cfg)
+        configured = build_callbacks(cfg, with_attention=parts.module.model.uses_attention)
+        timer = Timer()  # its time is in the checkpoints: a resumed run counts what went before
+        trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
+        with run_folder.claimed(folder) if trainer.is_global_zero else nullcontext():
+            ckpt_path = _begin(cfg, parts, trainer, resume=resume)
+            _listen(trainer, parts, stopping)
+            summary = _description(cfg, parts)
+            try:
+                _fit(trainer, parts, ckpt_path)
+                summary |= {"status": _status(trainer), **_test(trainer, parts, folder)}
+            except (Stopped, SystemExit):  # Lightning makes a SystemExit of the first
+                if stopping.signum is None:
+                    raise
+                summary |= {"status": "interrupted", "exit_code": 128 + stopping.signum}
+            summary["steps"] = trainer.global_step
+            summary["train_seconds"] = round(timer.time_elapsed("train"), 3)
+            summary["wall_seconds"] = round(time.perf_counter() - started, 3)
+            if trainer.is_global_zero:
+                if hparams:
+                    _log_hyperparameters(loggers, cfg, summary)
+                run_folder.write_summary(folder, summary)
     return summary
 
 
@@ -96,24 +107,29 @@ def build_trainer(
             "choose trainer=auto or trainer=cpu"
         )
     _check_limits(cfg)
+    has_checkpoints = any(isinstance(one, Checkpoint) for one in callbacks or [])
+    own = {"plugins": [CheckpointFiles()], "enable_checkpointing": has_checkpoints}
     try:
         trainer: pl.Trainer = build(
-            cfg, "trainer", logger=logger, callbacks=callbacks, default_root_dir=cfg.run_dir
+            cfg,
+            "trainer",
+            logger=logger,
+            callbacks=callbacks,
+            default_root_dir=cfg.run_dir,
+            **{key: value for key, value in own.items() if key not in cfg.trainer},
         )
     except MisconfigurationException as error:
         raise UserError(f"trainer: {config.first_line(error)}") from error
     return trainer
 
 
-def build_loggers(cfg: DictConfig, resumed_at: int | None = None) -> list[Logger]:
+def build_loggers(cfg: DictConfig) -> list[Logger]:
     """The logger chosen, and metrics.csv always."""
     folder = Path(cfg.run_dir)
-    loggers: list[Logger] = [MetricsFile(folder, resumed_at=resumed_at)]
+    loggers: list[Logger] = [MetricsFile(folder)]
     if cfg.logger is not None and "_target_" in cfg.logger:
-        # Events after the checkpoint are hidden: the resumed run writes them again.
-        purge = {} if resumed_at is None else {"purge_step": resumed_at}
         factory = build(cfg, "logger")
-        loggers.insert(0, factory(save_dir=str(folder), name="", version="", **purge))
+        loggers.insert(0, factory(save_dir=str(folder), name="", version=""))
     return loggers
 
 
@@ -143,44 +159,94 @@ def _check_limits(cfg: DictConfig) -> None:
         cfg.trainer.val_check_interval = cfg.trainer.max_steps
 
 
-def _last_checkpoint(folder: Path) -> dict[str, Any]:
-    return run_folder.load_checkpoint(run_folder.checkpoint_file(folder, "last"))
+def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -> Path | None:
+    """Put the run's folder into the state of its newest checkpoint.
+
+    Returns:
+        The checkpoint; None for a run that begins.
+    """
+    folder = Path(cfg.run_dir)
+    if not trainer.is_global_zero:
+        return newest_checkpoint(folder)[0] if resume else None
+    if not resume and (folder / config.CONFIG_FILE).exists():
+        raise UserError(f"{str(folder)!r} already holds a run: choose another hydra.run.dir")
+    file, checkpoint = _newest(folder) if resume else (None, {})
+    if file is None or "growing_files" in checkpoint:
+        growing_files.cut_back(folder, checkpoint.get("growing_files", {}))
+    for logger in trainer.loggers:
+        if isinstance(logger, MetricsFile):
+            logger.go_on(step=checkpoint.get("global_step", 0))
+    config.save(cfg, folder)
+    parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
+    _log_hyperparameters(trainer.loggers, cfg)
+    return file
 
 
-def _fit(trainer: pl.Trainer, parts: Parts, folder: Path, *, resume: bool) -> bool:
-    """Train; tell whether it was interrupted by Ctrl-C."""
-    handler = signal.getsignal(signal.SIGINT)
-    ckpt_path = str(run_folder.checkpoint_file(folder, "last")) if resume else None
+def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The checkpoint to go on from; says so where that is not what one would expect."""
+    file, checkpoint, faults = newest_checkpoint(folder)
+    for fault in faults:
+        print(f"mha_lab: {fault}", file=sys.stderr)
+    if file is not None:
+        if faults:
+            step = checkpoint["global_step"]
+            print(f"mha_lab: going on from {file.name}, of step {step}", file=sys.stderr)
+        return file, checkpoint
+    if run_folder.read_summary(folder).get("status") in ("solved", "finished"):
+        load_checkpoint(checkpoint_path(folder, "last"))  # says that it is not there
+    print("mha_lab: the run has no checkpoint yet: it begins again", file=sys.stderr)
+    return None, {}
+
+
+def _listen(trainer: pl.Trainer, parts: Parts, stopping: Stopping) -> None:
+    """Let a signal stop the training between two steps."""
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, Checkpoints):
+            callback.stopping = stopping
+            parts.data.between_steps = partial(callback.between_steps, trainer)
+
+
+def _fit(trainer: pl.Trainer, parts: Parts, ckpt_path: Path | None) -> None:
     try:
         trainer.fit(parts.module, datamodule=parts.data, ckpt_path=ckpt_path, weights_only=True)
-        last = _last_checkpoint(folder)
-    except SystemExit:  # Lightning leaves this way after Ctrl-C
-        signal.signal(signal.SIGINT, handler)
-        return True
     except MisconfigurationException as error:
         raise UserError(f"trainer: {config.first_line(error)}") from error
-    if last["global_step"] < trainer.global_step:
-        # The steps after the last validation must not be lost to a later resume.
-        trainer.save_checkpoint(folder / "checkpoints" / "last.ckpt")
-    return False
 
 
-def _status(trainer: pl.Trainer, *, is_interrupted: bool) -> str:
-    if is_interrupted:
-        return "interrupted"
+def _status(trainer: pl.Trainer) -> str:
     is_solved = any(getattr(callback, "solved", False) for callback in trainer.callbacks)  # type: ignore[attr-defined]
     return "solved" if is_solved else "finished"
 
 
 def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
-    """Test the best weights on the held-out test set, also by length."""
-    best = run_folder.load_checkpoint(run_folder.checkpoint_file(folder, "best"))
-    parts.module.load_state_dict(best["state_dict"])
+    """Test the best weights on the held-out test set, also by length.
+
+    A run without checkpoints tests its last weights.
+    """
+    epochs = trainer.fit_loop.epoch_progress.current
+    epochs.completed = epochs.ready  # also of a run that was resumed when it had nothing left to do
+    best = checkpoint_path(folder, "best")
+    if best.exists():
+        parts.module.load_state_dict(load_checkpoint(best)["state_dict"])
     metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False, weights_only=True)[0]
     rows = parts.module.accuracy_by_length()
     if trainer.is_global_zero:
         run_folder.write_rows(folder / run_folder.LENGTHS, rows)
     return {key: float(value) for key, value in metrics.items()}
+
+
+@contextmanager
+def _machine_errors(folder: Path) -> Iterator[None]:
+    """Tell what the machine could not do, and how to go on when it can again."""
+    try:
+        yield
+    except Exception as error:
+        known = as_machine_error(error)
+        if known is None:
+            raise
+        has_begun = any(checkpoint_path(folder, name).exists() for name in NAMES)
+        kept = f"; its last checkpoint is kept: go on with resume={folder}" if has_begun else ""
+        raise MachineError(f"the run could not go on: {known}{kept}") from error
 
 
 def _description(cfg: DictConfig, parts: Parts) -> dict[str, Any]:

@@ -185,6 +185,20 @@ class AttentionMapLogger(AnyLightningCallback):
         """Stop to record, however the trainer ended."""
         self._recording.discard()
 
+    @property
+    def state_key(self) -> str:
+        """Several of these callbacks keep their states apart by what they watch and when."""
+        names = ("stage", "every_n_epochs", "every_n_steps", "modules", "samples")
+        return f"AttentionMapLogger{ {name: getattr(self, name) for name in names} }"
+
+    def state_dict(self) -> dict[str, Any]:
+        """When maps were logged last, so that a resumed run keeps the schedule."""
+        return {"last": dict(self._last)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on with the schedule."""
+        self._last = dict(state_dict["last"])
+
     def _is_due(self, trainer: Trainer, prefix: str) -> bool:
         if trainer.sanity_checking or not trainer.is_global_zero:
             return False

@@ -125,8 +125,12 @@ def _job(cfg: "DictConfig") -> None:
     # DistributedDataParallel starts its other processes with this command line.
     words, sys.argv = sys.argv, [sys.argv[0], "train", *overrides]
     folder = Path(HydraConfig.get().runtime.output_dir)
+    _forget_places(folder)
     try:
         _outcome["code"] = _train_and_tell(finish(cfg))
+        if is_multirun and _outcome["code"] > 128:
+            # A signal ends the multirun, not one run of it.
+            raise KeyboardInterrupt
     except UserError as error:
         if not is_multirun:
             _outcome["error"] = error
@@ -140,6 +144,19 @@ def _job(cfg: "DictConfig") -> None:
         _record_failure(folder, overrides, f"{type(error).__name__}: {error}", code=1)
     finally:
         sys.argv = words
+
+
+def _forget_places(folder: Path) -> None:
+    """Take the paths of this machine out of Hydra's notes: a run can be moved, or given away."""
+    import yaml
+
+    from mha_lab.training.run_folder import write_atomically
+
+    file = folder / ".hydra" / "hydra.yaml"
+    if file.is_file():
+        runtime = yaml.safe_load(file.read_text(encoding="utf-8"))["hydra"]["runtime"]
+        kept = {"hydra": {"runtime": {key: runtime[key] for key in ("version", "choices")}}}
+        write_atomically(file, yaml.safe_dump(kept, sort_keys=False))
 
 
 def _leave_nothing(folder: Path) -> None:
@@ -175,7 +192,7 @@ def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
         return 1
     if int(os.environ.get("LOCAL_RANK", "0")) == 0:
         print(summary_text(summary, Path(cfg.run_dir)))
-    return 130 if summary["status"] == "interrupted" else 0
+    return int(summary.get("exit_code", 0))
 
 
 def summary_text(summary: dict[str, Any], folder: Path) -> str:

@@ -115,7 +115,8 @@ def _settle(value: Any, flat: dict[str, Any], run_dir: str) -> Any:
     reference = re.fullmatch(r"\$\{([\w.]+)\}", value)
     if reference:
         return flat.get(reference[1], value)
-    return value.replace("${run_dir}", "<run>").replace(run_dir, "<run>")
+    value = value.replace("${run_dir}", "<run>")
+    return value if run_dir == "." else value.replace(run_dir, "<run>")
 
 
 def _flatten(tree: dict[Any, Any], prefix: str = "") -> dict[str, Any]:

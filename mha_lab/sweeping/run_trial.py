@@ -15,7 +15,7 @@ import torch
 from optuna.trial import TrialState
 
 from mha_lab import config
-from mha_lab.errors import UserError
+from mha_lab.errors import MachineError, UserError
 from mha_lab.sweeping.observer import Observer
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.settings import DIRECTIONS
@@ -99,7 +99,7 @@ def run_folders(plan: Plan, number: int) -> list[Path]:
 def explain(error: BaseException) -> str:
     """Why a run failed, in one sentence."""
     text = config.first_line(error)
-    if isinstance(error, UserError | TrainingDiverged):
+    if isinstance(error, UserError | MachineError | TrainingDiverged):
         return text
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in text:
         return f"out of memory: {text}"

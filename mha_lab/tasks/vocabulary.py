@@ -1,6 +1,7 @@
 """Which token has which id: five special tokens first, then the symbols of a task."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -93,7 +94,9 @@ class Vocabulary:
     def save(self, path: Path | str) -> None:
         """Write the symbols as JSON."""
         content = json.dumps({"symbols": self.symbols}, ensure_ascii=False)
-        Path(path).write_text(content + "\n", encoding="utf-8")
+        half = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
+        half.write_text(content + "\n", encoding="utf-8")
+        half.replace(path)
 
     @classmethod
     def load(cls, path: Path | str) -> "Vocabulary":

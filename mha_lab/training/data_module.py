@@ -70,6 +70,8 @@ class TaskDataModule(pl.LightningDataModule):
         self.validation_size = validation_size
         self.test_size = test_size
         self.cache_dir = default_cache_dir() if cache_dir is None else Path(cache_dir).expanduser()
+        self.between_steps: Callable[[], None] = lambda: None
+        """Called when a training step, with all that belongs to it, is done and none is begun."""
         self._fixed: dict[Split, Batch] = {}
         self._stream: TrainingStream | None = None
 
@@ -91,6 +93,7 @@ class TaskDataModule(pl.LightningDataModule):
     def on_before_batch_transfer(self, batch: Batch, dataloader_idx: int) -> Batch:
         """Count the training batches as they are used: Lightning fetches one ahead."""
         if self._stream is not None and self.trainer is not None and self.trainer.training:
+            self.between_steps()
             self._stream.used += 1
         return batch
 

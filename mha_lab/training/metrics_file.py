@@ -23,16 +23,17 @@ class MetricsFile(Logger):
 
     Args:
         folder: the run's folder.
-        resumed_at: the step of the checkpoint that training goes on from; earlier rows are kept.
     """
 
-    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
         self._rows: dict[int, dict[str, Any]] = {}
         self._written = time.monotonic()
-        if resumed_at is not None:
-            self._rows = {row["step"]: row for row in _read(folder / METRICS, before=resumed_at)}
+
+    def go_on(self, *, step: int) -> None:
+        """Keep the rows that the file has of the steps before one, and forget later ones."""
+        self._rows = {row["step"]: row for row in _read(self._folder / METRICS, before=step)}
 
     @property
     def name(self) -> str:
@@ -72,14 +73,16 @@ class MetricsFile(Logger):
     def save(self) -> None:
         """Write the file, unless it was written a moment ago."""
         if time.monotonic() - self._written >= SECONDS_BETWEEN_WRITES:
-            self._write()
+            self.flush()
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
         """Write the file."""
-        self._write()
+        self.flush()
 
-    def _write(self) -> None:
+    @rank_zero_only
+    def flush(self) -> None:
+        """Write the file now."""
         if self._rows:
             write_rows(self._folder / METRICS, [self._rows[step] for step in sorted(self._rows)])
         self._written = time.monotonic()

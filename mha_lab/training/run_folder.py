@@ -3,11 +3,13 @@
 import csv
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
+from filelock import FileLock, Timeout
 
 from mha_lab.errors import UserError
 
@@ -15,6 +17,40 @@ SUMMARY = "summary.json"
 METRICS = "metrics.csv"
 LENGTHS = "accuracy_by_length.csv"
 VOCABULARY = "vocabulary.json"
+LOCK = ".lock"
+_HALF_WRITTEN = re.compile(r"\..+\.\d+")
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Be the only one that writes into a run's folder; made where missing.
+
+    The system lets go of the lock when its process ends, however that happens. What a process
+    that was killed had half written is removed.
+
+    Raises:
+        UserError: another process writes there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UserError(
+            f"another process is writing into {str(folder)!r}: wait for its end, or choose "
+            "another hydra.run.dir"
+        ) from None
+    except NotImplementedError:  # a network's filesystem without locks
+        yield
+        return
+    try:
+        for where in (folder, folder / "checkpoints"):
+            for file in where.glob(".*"):
+                if _HALF_WRITTEN.fullmatch(file.name):
+                    file.unlink()
+        yield
+    finally:
+        lock.release()
 
 
 def write_atomically(file: Path, text: str) -> None:
@@ -47,38 +83,3 @@ def write_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writeheader()
         writer.writerows(rows)
     half.replace(file)
-
-
-def checkpoint_file(folder: Path, name: str) -> Path:
-    """The path of ``best.ckpt`` or ``last.ckpt`` of a run.
-
-    Raises:
-        UserError: it is not there.
-    """
-    file = folder / "checkpoints" / f"{name}.ckpt"
-    if not file.is_file():
-        raise UserError(
-            f"no checkpoint at {str(file)!r}: the run did not reach its first validation, "
-            "or the file was removed"
-        )
-    return file
-
-
-def load_checkpoint(file: Path) -> dict[str, Any]:
-    """Read a checkpoint, with ``weights_only=True``: a checkpoint can run no code.
-
-    Raises:
-        UserError: missing or corrupt.
-    """
-    try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise UserError(f"no checkpoint at {str(file)!r}") from error
-    except Exception as error:  # a damaged file fails in the zip reader, the unpickler or torch
-        raise UserError(
-            f"the checkpoint {str(file)!r} cannot be read ({type(error).__name__}): it is corrupt "
-            "or not a checkpoint; use another one, or train again"
-        ) from error
-    if not isinstance(content, dict) or "state_dict" not in content:
-        raise UserError(f"{str(file)!r} is not a checkpoint of a run: it has no 'state_dict'")
-    return content

@@ -1,0 +1,39 @@
+"""Callbacks that break a run off at a chosen moment."""
+
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+
+
+class At(pl.Callback):
+    """Does something once, at a hook of a step.
+
+    Args:
+        hook: the name of a hook of Lightning's callbacks.
+        step: the trainer's ``global_step`` then.
+        act: what to do.
+    """
+
+    def __init__(self, hook: str, step: int, act: Callable[[], Any]) -> None:
+        self.done = False
+
+        def once(trainer: pl.Trainer, *_: Any, **__: Any) -> None:
+            if not self.done and trainer.global_step == step:
+                self.done = True
+                act()
+
+        setattr(self, hook, once)
+
+
+def signal_at(hook: str, step: int, signum: int = signal.SIGTERM) -> At:
+    """A signal that arrives then."""
+    return At(hook, step, lambda: signal.raise_signal(signum))
+
+
+def copy_at(hook: str, step: int, run: Path, copy: Path) -> At:
+    """Copies the run's folder: what is on the disk then is what kill -9 would leave."""
+    return At(hook, step, lambda: shutil.copytree(run, copy))

@@ -1,0 +1,48 @@
+"""A run that is broken off, however and whenever, ends as the one that was not."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from break_off import copy_at, signal_at
+from conftest import SMALL
+from same_run import differences
+
+from mha_lab import config
+from mha_lab.run import train
+
+COMMON = [("on_train_batch_end", 8), ("on_validation_batch_end", 10)]
+MOMENTS = [
+    *COMMON,
+    *(
+        pytest.param(*moment, marks=pytest.mark.slow)
+        for moment in (
+            ("on_train_start", 0), ("on_train_batch_start", 0), ("on_train_batch_end", 1),
+            ("on_train_batch_end", 4), ("on_train_batch_end", 5), ("on_validation_start", 5),
+            ("on_validation_batch_start", 5), ("on_validation_end", 5),
+            ("on_train_batch_start", 5), ("on_train_batch_end", 13), ("on_train_end", 13),
+            ("on_test_batch_end", 13), ("on_test_end", 13),
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("hook", "step"), MOMENTS)
+def test_a_signal_at_any_moment(hook: str, step: int, unbroken: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    summary = train(config.compose(SMALL, run_dir=run), callbacks=[signal_at(hook, step)])
+    assert (summary["status"], summary["exit_code"]) == ("interrupted", 128 + signal.SIGTERM)
+    assert summary["steps"] == (step + 1 if hook == "on_train_batch_start" else step)
+    train(config.load_run(run), resume=True)
+    assert differences(unbroken, run, loaders=False) == []
+
+
+@pytest.mark.parametrize(("hook", "step"), MOMENTS)
+def test_a_kill_at_any_moment(hook: str, step: int, unbroken: Path, tmp_path: Path):
+    run, left = tmp_path / "run", tmp_path / "left"
+    train(config.compose(SMALL, run_dir=run), callbacks=[copy_at(hook, step, run, left)])
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    train(config.load_run(left), resume=True)
+    assert differences(unbroken, left, loaders=False) == []
+    after = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    assert after == before  # what is left was a copy; the original is untouched
