@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.overrides import handle_torch_function, has_torch_function
 
 from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
+from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.chunks import chunk_size, cut, join
 from mha_lab.attention.states.precision import exactly
@@ -106,6 +106,18 @@ class LinearAttention(nn.Module):
         return shaped(self.out_proj(join_heads(heads, True)), weights, query, average_attn_weights)
 
 
+def linear_weights(
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H S D"],
+    v: Float[Tensor, "N H S D"],
+    keys: Bool[Tensor, "#N #H S"] | None = None,
+    is_causal: bool = False,
+) -> Float[Tensor, "N H L S"]:
+    """The matrix that ``attend_linear`` multiplies the values with; the same arguments."""
+    return exactly(_weights, q, k, keys=keys, is_causal=is_causal).to(v.dtype)
+
+
+@shows_weights(linear_weights)
 def attend_linear(
     q: Float[Tensor, "N H L D"],
     k: Float[Tensor, "N H S D"],
@@ -115,8 +127,6 @@ def attend_linear(
 ) -> Float[Tensor, "N H L D"]:
     """The heads' outputs, without their weights.
 
-    Seen by ``torch.overrides`` modes as one function, so that recorders find it.
-
     Args:
         q: Projected queries (N, H, L, D).
         k: Projected keys (N, H, S, D).
@@ -124,25 +134,8 @@ def attend_linear(
         keys: Which keys count, broadcastable to (N, H, S); None means all.
         is_causal: Whether query i sees keys 0..i only.
     """
-    if has_torch_function((q, k, v)):
-        attended: Tensor = handle_torch_function(attend_linear, (q, k, v), q, k, v, keys, is_causal)
-        return attended
     attend = _attend_causally if is_causal else _attend_to_all
     return exactly(attend, q, k, v, keys=keys).to(v.dtype)
-
-
-def linear_weights(
-    q: Float[Tensor, "N H L D"],
-    k: Float[Tensor, "N H S D"],
-    v: Float[Tensor, "N H S D"],
-    keys: Bool[Tensor, "#N #H S"] | None = None,
-    is_causal: bool = False,
-) -> Float[Tensor, "N H L S"]:
-    """The matrix that ``attend_linear`` multiplies the values with; its arguments are the same."""
-    return exactly(_weights, q, k, keys=keys, is_causal=is_causal).to(v.dtype)
-
-
-attend_linear.attention_weights = linear_weights  # type: ignore[attr-defined]
 
 
 def features(x: Tensor) -> Tensor:

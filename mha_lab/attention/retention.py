@@ -1,0 +1,191 @@
+"""Retention [1]_: a score counts for less, by a factor of its head, for each step back.
+
+weights_ij = γ_h^(i - j) · q_i·k_j / √D for j ≤ i, with γ_h = 1 - 2^(-5 - h); no softmax. Then each
+head's output is divided by its root mean square, and gated: out_proj(swish(query W_g) · heads).
+
+A state of D×D numbers, S_i = γ S_(i-1) + k_i v_iᵀ, holds all that a later query reads, so time and
+memory are linear in the length; long sequences are cut into chunks.
+
+Deviations from the paper: values are as wide as keys; the rotation of q and k is left to
+``position=rotary``; the three normalisations of a row of scores (section 2.1) are left out, since
+the division by the root mean square (RMSNorm in place of GroupNorm, as in the authors' later code)
+undoes any factor of a row.
+
+.. [1] Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models", 2023.
+   https://arxiv.org/abs/2307.08621
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from mha_lab.attention.multihead.checks import check_sizes
+from mha_lab.attention.multihead.projection import join_heads
+from mha_lab.attention.shown import shows_weights
+from mha_lab.attention.states.calls import packed_projection, project, shaped
+from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
+from mha_lab.attention.states.chunks import chunk_size, cut, join, states_before
+from mha_lab.attention.states.precision import exactly
+from mha_lab.ranges import Probability, Size
+
+CHUNK = 32
+"""The fastest measured on a CPU, with heads of 32."""
+
+
+class Retention(nn.Module):
+    """Attention without a softmax, in which each head forgets at a rate of its own.
+
+    Args:
+        embed_dim: Width E of query, key, value and output; divisible by ``num_heads``.
+        num_heads: Number of heads H; each is E / H wide.
+        dropout: Probability of dropping a number of the heads' outputs in training.
+
+    Raises:
+        TypeError: A size is no whole number.
+        ValueError: A size is below 1, E is not divisible by H, or dropout is outside [0, 1].
+    """
+
+    batch_first = True
+    _qkv_same_embed_dim = False
+    """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
+
+    def __init__(self, embed_dim: Size, num_heads: Size, dropout: Probability = 0.0) -> None:
+        check_sizes(embed_dim, num_heads, dropout, embed_dim, embed_dim)
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.in_proj_weight, self.in_proj_bias = packed_projection(embed_dim)
+        self.gate_proj = nn.Linear(embed_dim, embed_dim, bias=False)
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        nn.init.zeros_(self.out_proj.bias)
+
+    def refuse(self, *, is_causal: bool, is_cross: bool) -> None:
+        """Say where retention has no meaning.
+
+        Raises:
+            ValueError: The call is bidirectional, or between two sequences.
+        """
+        refuse_all_but_causal("retention", is_causal=is_causal, is_cross=is_cross)
+
+    def forward(
+        self,
+        query: Float[Tensor, "*N L E"],
+        key: Float[Tensor, "*N L E"],
+        value: Float[Tensor, "*N L E"],
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = False,
+        is_causal: bool = False,
+    ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
+        """Attend.
+
+        Args:
+            query: (N, L, E), or unbatched (L, E).
+            key: (N, L, E) likewise.
+            value: (N, L, E) likewise.
+            key_padding_mask: (N, L), bool (True = blocked), or float of 0 and -inf.
+            need_weights: Whether to return the weights, which takes L·L numbers.
+            attn_mask: The causal mask, bool or float; needed unless ``is_causal``.
+            average_attn_weights: Whether weights are the mean over the heads.
+            is_causal: Whether query i sees keys 0..i only; needs no mask.
+
+        Returns:
+            The output (N, L, E), and the weights (N, H, L, L), averaged (N, L, L), or None. They
+            may be negative, and rows have any sum. Where every key is blocked the output is
+            ``out_proj.bias``.
+
+        Raises:
+            TypeError: An argument is of a wrong type or dtype.
+            ValueError: A shape does not fit, the call is not causal, or a mask blocks more.
+        """
+        q, k, v, seen = project(
+            query,
+            key,
+            value,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            num_heads=self.num_heads,
+            key_padding_mask=key_padding_mask,
+            attn_mask=attn_mask,
+            is_causal=is_causal,
+            mechanism="retention",
+        )
+        require_causal("retention", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
+        heads = attend_retention(q, k, v, seen.keys)
+        weights = retention_weights(q, k, v, seen.keys) if need_weights else None
+        heads = F.dropout(
+            F.rms_norm(heads, heads.shape[-1:], eps=1e-6), self.dropout, self.training
+        )
+        output = self.out_proj(F.silu(self.gate_proj(query)) * join_heads(heads, True))
+        return shaped(output, weights, query, average_attn_weights)
+
+
+def retention_weights(
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H L D"],
+    v: Float[Tensor, "N H L D"],
+    keys: Bool[Tensor, "#N #H L"] | None = None,
+) -> Float[Tensor, "N H L L"]:
+    """The matrix that ``attend_retention`` multiplies the values with; the same arguments."""
+    return exactly(_weights, q, k, keys=keys).to(v.dtype)
+
+
+@shows_weights(retention_weights)
+def attend_retention(
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H L D"],
+    v: Float[Tensor, "N H L D"],
+    keys: Bool[Tensor, "#N #H L"] | None = None,
+) -> Float[Tensor, "N H L D"]:
+    """The heads' outputs before they are normalised, without their weights.
+
+    Args:
+        q: Projected queries (N, H, L, D).
+        k: Projected keys (N, H, L, D).
+        v: Projected values (N, H, L, D).
+        keys: Which keys count, broadcastable to (N, H, L); None means all.
+    """
+    return exactly(_attend, q, k, v, keys=keys).to(v.dtype)
+
+
+def decays(num_heads: int, like: Tensor) -> Float[Tensor, "H"]:
+    """γ of each head, 1 - 2^(-5 - h): 0.969, 0.984, ... (equation 8)."""
+    heads = torch.arange(num_heads, device=like.device, dtype=like.dtype)
+    return 1 - 2 ** (-5 - heads)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
+    H, L = q.shape[1:3]
+    size = chunk_size(L, CHUNK)
+    q, k, v = cut(_scaled(q), size, L), cut(_of_keys(k, keys), size, L), cut(v, size, L)
+    gamma = decays(H, q).view(H, 1, 1)
+    step = torch.arange(size, device=q.device)
+    from_start, to_end = gamma ** (step + 1).view(-1, 1), gamma ** (size - 1 - step).view(-1, 1)
+    gains = (k * to_end.unsqueeze(1)).transpose(-1, -2) @ v
+    of_chunk = gamma**size
+    before = states_before(gains, lambda state, i: gains[:, :, i] + of_chunk * state)
+    within = (q @ k.transpose(-1, -2)) * _decay_matrix(gamma, size).unsqueeze(1)
+    return join((q * from_start.unsqueeze(1)) @ before + within @ v, L)
+
+
+def _weights(q: Tensor, k: Tensor, *, keys: Tensor | None) -> Tensor:
+    H, L = q.shape[1:3]
+    scores = _scaled(q) @ _of_keys(k, keys).transpose(-1, -2)
+    return scores * _decay_matrix(decays(H, q).view(H, 1, 1), L)
+
+
+def _decay_matrix(gamma: Float[Tensor, "H 1 1"], length: int) -> Float[Tensor, "H L L"]:
+    """γ^(i - j) where j ≤ i, else 0."""
+    step = torch.arange(length, device=gamma.device)
+    return (gamma ** (step[:, None] - step).clamp(min=0)).tril()
+
+
+def _scaled(q: Tensor) -> Tensor:
+    return q * float(q.shape[-1] ** -0.5)
+
+
+def _of_keys(k: Tensor, keys: Tensor | None) -> Tensor:
+    return k if keys is None else torch.where(keys.unsqueeze(-1), k, 0.0)

@@ -1,0 +1,66 @@
+"""Retention against the paper's recurrence and against flash-linear-attention's own."""
+
+import pytest
+import torch
+from state_cases import TOLERANCES, agree, fla, heads, keys_of
+from torch import Tensor
+
+from mha_lab.attention.retention import (
+    CHUNK,
+    Retention,
+    attend_retention,
+    decays,
+    retention_weights,
+)
+
+
+def from_the_paper(q: Tensor, k: Tensor, v: Tensor, keys: Tensor | None = None) -> Tensor:
+    """Equation 6, a position at a time: S = γ S + kᵀ v, o = q S, with γ of equation 8."""
+    _, H, L, D = q.shape
+    gamma = torch.tensor([1 - 2.0 ** (-5 - h) for h in range(H)], dtype=q.dtype).view(H, 1, 1)
+    state = torch.zeros(*q.shape[:2], D, D, dtype=q.dtype)
+    rows = []
+    for i in range(L):
+        gain = torch.einsum("nhd,nhe->nhde", k[:, :, i], v[:, :, i])
+        state = gamma * state + (gain if keys is None else gain * keys[..., i, None, None])
+        rows.append(torch.einsum("nhd,nhde->nhe", q[:, :, i], state) / D**0.5)
+    return torch.stack(rows, 2)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("L", [1, 5, CHUNK, 71, 2 * CHUNK])
+def test_the_papers_recurrence(L: int, dtype: torch.dtype) -> None:
+    for keys in (None, keys_of(L)):
+        agree(
+            lambda *x, keys=keys: attend_retention(*x, keys),
+            lambda *x, keys=keys: from_the_paper(*x, keys),
+            heads(L, L, dtype),
+        )
+
+
+def test_flash_linear_attention() -> None:
+    agree(attend_retention, fla("retention").naive_retention, heads(71, 71, torch.float32))
+
+
+def test_numbers_that_a_hand_can_check() -> None:
+    """With q = k = 1 in one number, a weight is γ to the distance; the first γ is 31/32."""
+    ones = torch.ones(1, 2, 3, 1)
+    weights = retention_weights(ones, ones, ones)
+    gamma = 31 / 32
+    expected = torch.tensor([[1, 0, 0], [gamma, 1, 0], [gamma**2, gamma, 1]])
+    torch.testing.assert_close(weights[0, 0], expected)
+    torch.testing.assert_close(decays(2, ones), torch.tensor([31 / 32, 63 / 64]))
+
+
+def test_the_module_written_out() -> None:
+    """Projections, the heads' norm and the gate, in plain steps; equation 8's last two lines."""
+    torch.manual_seed(0)
+    module, x = Retention(6, 2).double(), torch.randn(3, 7, 6, dtype=torch.float64)
+    q, k, v = ((x @ w.T).view(3, 7, 2, 3).transpose(1, 2) for w in module.in_proj_weight.chunk(3))
+    heads = from_the_paper(q, k, v)
+    heads = heads / (heads.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    gate = x @ module.gate_proj.weight.T
+    gated = gate * gate.sigmoid() * heads.transpose(1, 2).reshape(3, 7, 6)
+    expected = gated @ module.out_proj.weight.T
+    output, _ = module(x, x, x, is_causal=True)
+    torch.testing.assert_close(output, expected, rtol=1e-10, atol=1e-10)
