@@ -8,6 +8,7 @@ from omegaconf import OmegaConf
 from mha_lab.terminal import show_table
 from mha_lab.training.run_folder import read_summary, write_rows
 
+_HYDRA = ".hydra"
 _METRICS = {
     "test/sequence_accuracy": "sequence accuracy",
     "test/token_accuracy": "token accuracy",
@@ -23,7 +24,7 @@ def show(folder: Path) -> int:
     Returns:
         The exit code: 0, or the worst of the runs that failed (2 where one was misasked).
     """
-    rows = [_row(run) for run in sorted(_runs(folder), key=lambda run: int(run.name))]
+    rows = [_row(folder, run) for run in _runs(folder)]
     if not rows:
         return 1
     varying = [
@@ -38,7 +39,7 @@ def show(folder: Path) -> int:
                 row["run"],
                 *(row["overrides"].get(key, "") for key in varying),
                 row["summary"].get("status", "unfinished"),
-                *(_number(row["summary"].get(key)) for key in _METRICS),
+                *(_number(key, row["summary"].get(key)) for key in _METRICS),
             )
             for row in rows
         ],
@@ -61,20 +62,27 @@ def show(folder: Path) -> int:
 
 
 def _runs(folder: Path) -> list[Path]:
-    return [run for run in folder.iterdir() if run.is_dir() and run.name.isdigit()]
+    """The runs' folders, whatever they are called, in the order of their jobs."""
+    found = [file.parent.parent for file in folder.rglob(f"{_HYDRA}/overrides.yaml")]
+    return sorted(found, key=lambda run: (_job_number(run), run.name))
 
 
-def _row(run: Path) -> dict[str, Any]:
-    file = run / ".hydra" / "overrides.yaml"
-    overrides = OmegaConf.to_container(OmegaConf.load(file)) if file.is_file() else []
+def _job_number(run: Path) -> int:
+    record = OmegaConf.load(run / _HYDRA / "hydra.yaml")
+    return int(OmegaConf.select(record, "hydra.job.num", default=0) or 0)
+
+
+def _row(folder: Path, run: Path) -> dict[str, Any]:
+    overrides = OmegaConf.to_object(OmegaConf.load(run / _HYDRA / "overrides.yaml"))
     assert isinstance(overrides, list)
     pairs = dict(str(word).split("=", 1) for word in overrides if "=" in str(word))
-    return {"run": run.name, "overrides": pairs, "summary": read_summary(run)}
+    name = run.relative_to(folder).as_posix()
+    return {"run": name, "overrides": pairs, "summary": read_summary(run)}
 
 
-def _number(value: Any) -> str:
+def _number(key: str, value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4f}" if value <= 1 else f"{value:.1f}"
+        return f"{value:.4f}" if key.startswith("test/") else f"{value:.1f}"
     return "" if value is None else f"{value:,}"
 
 

@@ -36,6 +36,10 @@ _HYDRA_OPTIONS = (
     "--info", "-cn", "--config-name", "-cd", "--config-dir", "-sc",
     "--shell-completion", "--hydra-help",
 )  # fmt: skip
+_OPTIONS_WITH_VALUE = (
+    "-c", "--cfg", "-p", "--package", "-i", "--info", "-cp", "--config-path", "-cn",
+    "--config-name", "-cd", "--config-dir", "--experimental-rerun",
+)  # fmt: skip
 _outcome: dict[str, Any] = {}  # what the job of a single run left for main
 
 
@@ -85,13 +89,17 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     from mha_lab.commands.hydra_callback import RunGuard
-    from mha_lab.config import config_folder, explain
+    from mha_lab.commands.multirun_names import subdir_words
+    from mha_lab.config import config_folder, explain, groups
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
     _outcome.clear()
     RunGuard.forget()
     words = sys.argv
-    sys.argv = [words[0], *arguments]
+    options, rest = _options_and_words(arguments)
+    names = subdir_words(rest, groups()) if {"-m", "--multirun"} & set(options) else []
+    # Hydra refuses words on both sides of an option.
+    sys.argv = [words[0], *options, *rest, *names]
     try:
         hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")(
             _job
@@ -111,6 +119,17 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     if "error" in _outcome:
         raise _outcome["error"]
     return int(_outcome.get("code", 0))
+
+
+def _options_and_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Hydra's options, each with its value, and all other words."""
+    options: list[str] = []
+    words: list[str] = []
+    takes_value = False
+    for word in arguments:
+        (options if word.startswith("-") or takes_value else words).append(word)
+        takes_value = word in _OPTIONS_WITH_VALUE
+    return options, words
 
 
 def _job(cfg: "DictConfig") -> None:

@@ -27,7 +27,7 @@ def train(tmp_path: Path, *launcher: str) -> str:
     log, folder = tmp_path / "log", tmp_path / "multirun"
     words = [*SMALL, "model.num_heads=2", "seed=3,5", f"hydra.sweep.dir={folder}", *launcher]
     finish(start("train", "-m", *words, log=log), log)
-    summaries = [read_summary(folder / number) for number in ("0", "1")]
+    summaries = [read_summary(folder / number) for number in ("0_seed3", "1_seed5")]
     assert [summary["seed"] for summary in summaries] == [3, 5]
     assert [summary["steps"] for summary in summaries] == [6, 6]
     assert (folder / "summary.csv").read_text().count("finished") == 2

@@ -1,0 +1,66 @@
+"""The folders of a multirun: named by what differs, read whatever they are called."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from small_runs import TINY
+
+from mha_lab import cli
+from mha_lab.commands.multirun_names import subdir_words
+
+GROUPS = ["attention", "position", "task"]
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["attention=builtin,custom", "seed=0,1"],
+         "${hydra:job.num}_${hydra:runtime.choices.attention}_seed${seed}"),
+        (["+experiment=copy", "optimizer.lr=choice(1e-3,1e-2)"],
+         "${hydra:job.num}_lr${optimizer.lr}"),
+        (["attention/weighting=softmax,sigmoid"],
+         "${hydra:job.num}_${hydra:runtime.choices.attention/weighting}"),
+        (["data.batch_size=range(3,5)"], "${hydra:job.num}_batch_size${data.batch_size}"),
+    ],
+)  # fmt: skip
+def test_what_varies_names_the_folders(words: list[str], name: str):
+    assert subdir_words(words, GROUPS) == [f"hydra.sweep.subdir='{name}'"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["seed=3"],  # nothing varies
+        ["seed=0,1", "hydra.sweep.subdir=mine"],  # named already
+        ["task.train=a/b.csv,c/d.csv"],  # would be folders in folders
+        ["optimizer.betas=[0.8,0.9],[0.9,0.98]"],
+        ["seed=("],  # Hydra will say what is wrong
+    ],
+)
+def test_names_are_left_to_hydra(words: list[str]):
+    assert subdir_words(words, GROUPS) == []
+
+
+@pytest.mark.parametrize("subdir", [None, "s${seed}", "a/${seed}"])
+def test_the_table_is_of_the_runs_whatever_they_are_called(
+    tmp_path: Path, subdir: str | None, capsys: pytest.CaptureFixture[str]
+):
+    words = [] if subdir is None else [f"hydra.sweep.subdir={subdir}"]
+    folder = tmp_path / "runs"
+    many = [
+        "train",
+        *TINY,
+        "trainer.max_steps=2",
+        "seed=7,11",
+        "-m",
+        f"hydra.sweep.dir={folder}",
+        *words,
+    ]
+    assert cli.run(many) == 0
+    names = {None: ["0_seed7", "1_seed11"], "s${seed}": ["s7", "s11"]}.get(subdir, ["a/7", "a/11"])
+    rows = list(csv.DictReader((folder / "summary.csv").open()))
+    assert [row["run"] for row in rows] == names
+    assert [row["seed"] for row in rows] == ["7", "11"]
+    assert all((folder / name / "summary.json").is_file() for name in names)
+    assert "sequence" in capsys.readouterr().out
