@@ -15,6 +15,8 @@ undoes any factor of a row.
    https://arxiv.org/abs/2307.08621
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -40,22 +42,38 @@ class Retention(nn.Module):
         embed_dim: Width E of query, key, value and output; divisible by ``num_heads``.
         num_heads: Number of heads H; each is E / H wide.
         dropout: Probability of dropping a number of the heads' outputs in training.
+        position: An encoding that turns queries and keys, as the paper's does, or None.
 
     Raises:
         TypeError: A size is no whole number.
-        ValueError: A size is below 1, E is not divisible by H, or dropout is outside [0, 1].
+        ValueError: A size is below 1, E is not divisible by H, dropout is outside [0, 1], or the
+            encoding acts on scores.
     """
 
     batch_first = True
     _qkv_same_embed_dim = False
     """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
 
-    def __init__(self, embed_dim: Size, num_heads: Size, dropout: Probability = 0.0) -> None:
+    def __init__(
+        self,
+        embed_dim: Size,
+        num_heads: Size,
+        dropout: Probability = 0.0,
+        *,
+        position: nn.Module | None = None,
+    ) -> None:
         check_sizes(embed_dim, num_heads, dropout, embed_dim, embed_dim)
+        if position is not None and not hasattr(position, "rotate"):
+            raise ValueError(
+                f"{type(position).__name__} adds to the scores of a softmax, and retention, whose "
+                "decay tells distances already, has none; choose position=rotary, none, or one "
+                "that adds to the embeddings, such as sinusoidal"
+            )
         super().__init__()
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.dropout = dropout
+        self.position = position
         self.in_proj_weight, self.in_proj_bias = packed_projection(embed_dim)
         self.gate_proj = nn.Linear(embed_dim, embed_dim, bias=False)
         self.out_proj = nn.Linear(embed_dim, embed_dim)
@@ -114,6 +132,10 @@ class Retention(nn.Module):
             mechanism="retention",
         )
         require_causal("retention", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
+        if self.position is not None:
+            where = torch.arange(q.shape[2], device=q.device)
+            turn: Any = self.position
+            q, k = turn.rotate(q, k, where, where)
         heads = attend_retention(q, k, v, seen.keys)
         weights = retention_weights(q, k, v, seen.keys) if need_weights else None
         heads = F.dropout(

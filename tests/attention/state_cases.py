@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-10}
 N, H, D = 2, 3, 5
@@ -43,6 +43,25 @@ def agree(
     for name, mine, other in zip(["output", *"qkvbcd"], *results, strict=False):
         error = (mine - other).abs().max() / other.abs().max().clamp(min=1.0)
         assert error <= TOLERANCES[mine.dtype], f"{name}: {error:.2g}"
+
+
+class Turning(nn.Module):
+    """Rotary positions over neighbouring pairs, as complex numbers: DeepSeek's layout."""
+
+    def rotate(
+        self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        def turn(x: Tensor, positions: Tensor) -> Tensor:
+            pairs = x.unflatten(-1, (-1, 2))
+            even = torch.arange(0, x.shape[-1], 2)
+            angles = positions[:, None].double() * 10000.0 ** (-even / x.shape[-1])
+            turned = torch.view_as_complex(pairs.double().contiguous()) * torch.polar(
+                torch.ones_like(angles), angles
+            )
+            # All first numbers, then all second ones: DeepSeek's order after turning.
+            return torch.view_as_real(turned).transpose(-1, -2).flatten(-2).to(x.dtype)
+
+        return turn(q, q_positions), turn(k, k_positions)
 
 
 def fla(operation: str) -> ModuleType:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from state_cases import TOLERANCES, agree, fla, heads, keys_of
+from state_cases import TOLERANCES, Turning, agree, fla, heads, keys_of
 from torch import Tensor
 
 from mha_lab.attention.retention import (
@@ -64,3 +64,27 @@ def test_the_module_written_out() -> None:
     expected = gated @ module.out_proj.weight.T
     output, _ = module(x, x, x, is_causal=True)
     torch.testing.assert_close(output, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_rotary_positions_are_the_papers_rotation() -> None:
+    """Equation 5: q and k as complex numbers, turned by e^(inθ) and e^(-imθ); decay as before."""
+    torch.manual_seed(0)
+    E, H, D, L = 8, 2, 4, 7
+    module, x = Retention(E, H, position=Turning()).double(), torch.randn(3, L, E).double()
+    q, k = (
+        torch.view_as_complex((x @ w.T).view(3, L, H, D // 2, 2)).transpose(1, 2)
+        for w in module.in_proj_weight.chunk(3)[:2]
+    )
+    theta = 10000.0 ** (-torch.arange(0, D, 2) / D)
+    distance = torch.arange(L)[:, None] - torch.arange(L)
+    turn = torch.polar(torch.ones(L, L, D // 2), distance[..., None] * theta).to(q.dtype)
+    scores = torch.einsum("nhic,nhjc,ijc->nhij", q, k.conj(), turn).real / D**0.5
+    gamma = torch.tensor([31 / 32, 63 / 64]).view(H, 1, 1)
+    expected = scores * (gamma ** distance.clamp(min=0)).tril()
+    weights = module(x, x, x, is_causal=True)[1]
+    torch.testing.assert_close(weights, expected, rtol=1e-6, atol=1e-6)  # θ is in float32
+
+
+def test_a_bias_is_refused() -> None:
+    with pytest.raises(ValueError, match="Identity adds to the scores of a softmax, and retention"):
+        Retention(6, 2, position=torch.nn.Identity())
