@@ -1,1 +1,1 @@
-"""One task a file."""
+"""Tasks, one a file, in a folder for each kind; beside the folders, what tasks share."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,6 +18,9 @@ class Batch(NamedTuple):
     carried along. The target's ``<eos>`` is predicted like any token: it tells where the output
     ends. The source's gives a bidirectional encoder one more output position, for that ``<eos>``.
 
+    A target may hold ``<pad>`` before its ``<eos>`` too: nothing is asked there (``blanks``). Tasks
+    that predict along the sequence say so which positions count; loss and accuracy are over those.
+
     Attributes:
         source: (N, S), N sequences.
         target: (N, T), the right outputs.
@@ -27,14 +30,25 @@ class Batch(NamedTuple):
     target: Int[Tensor, "N T"]
 
 
-def end_rows(rows: Int[Tensor, "N L"]) -> Int[Tensor, "N L+1"]:
+def end_rows(
+    rows: Int[Tensor, "N L"], lengths: Int[Tensor, " N"] | None = None
+) -> Int[Tensor, "N L+1"]:
     """Append ``<eos>`` to each padded row.
 
     Args:
         rows: (N, L) ids, padded on the right with ``<pad>``.
+        lengths: (N,) how many ids of each row come before its ``<eos>``; None counts those that
+            are not ``<pad>``.
     """
-    lengths = (rows != Vocabulary.PAD).sum(1, keepdim=True)
-    return F.pad(rows, (0, 1), value=Vocabulary.PAD).scatter_(1, lengths, Vocabulary.EOS)
+    if lengths is None:
+        lengths = (rows != Vocabulary.PAD).sum(1)
+    return F.pad(rows, (0, 1), value=Vocabulary.PAD).scatter_(1, lengths[:, None], Vocabulary.EOS)
+
+
+def blanks(target: Int[Tensor, "N T"]) -> Bool[Tensor, "N T"]:
+    """True where a target asks nothing: at ``<pad>`` before its ``<eos>``."""
+    comes_later = (target == Vocabulary.EOS).flip(1).cumsum(1).flip(1) > 0
+    return comes_later & (target == Vocabulary.PAD)
 
 
 def pad_rows(rows: Sequence[Sequence[int]]) -> Int[Tensor, "N L"]:
@@ -45,9 +59,10 @@ def pad_rows(rows: Sequence[Sequence[int]]) -> Int[Tensor, "N L"]:
 
 
 def trim(batch: Batch) -> Batch:
-    """Drop the columns that hold nothing but padding; they are the last ones."""
+    """Drop the columns that hold nothing but padding, at the end."""
     return Batch(*(part[:, : _longest(part)] for part in batch))
 
 
 def _longest(rows: Int[Tensor, "N L"]) -> int:
-    return int((rows != Vocabulary.PAD).any(0).sum())
+    used = (rows != Vocabulary.PAD).any(0).nonzero()
+    return int(used[-1]) + 1 if len(used) else 0

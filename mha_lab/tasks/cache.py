@@ -118,8 +118,8 @@ def _remove(path: Path) -> None:
 
 
 def _lists(rows: Int[Tensor, "N L"]) -> list[list[int]]:
-    lengths = (rows != Vocabulary.PAD).sum(1).tolist()
-    return [row[:length] for row, length in zip(rows.tolist(), lengths, strict=True)]
+    ends = (rows == Vocabulary.EOS).int().argmax(1).tolist()  # padding may stand before it
+    return [row[: end + 1] for row, end in zip(rows.tolist(), ends, strict=True)]
 
 
 @contextmanager

@@ -116,7 +116,7 @@ class SequenceSpace:
         while len(found) < least:
             tries = min(2 * BUCKETS * (least - len(found)), BLOCK)
             rows = self._anywhere(torch.full((tries,), length), generator)
-            found = _distinct(torch.cat([found, rows[is_in(split, rows)]]))
+            found = distinct_rows(torch.cat([found, rows[is_in(split, rows)]]))
         return found
 
     def _anywhere(
@@ -130,7 +130,7 @@ class SequenceSpace:
         return torch.nn.functional.pad(rows, (0, self.max_length - rows.shape[1]))
 
 
-def _distinct(rows: Int[Tensor, "N L"]) -> Int[Tensor, "K L"]:
+def distinct_rows(rows: Int[Tensor, "N L"]) -> Int[Tensor, "K L"]:
     """Drop repeats; where two sequences should share all 64 bits of their hash, one of them too."""
     _, first = np.unique(sequence_hash(rows), return_index=True)
     return rows[torch.from_numpy(first)]

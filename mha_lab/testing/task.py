@@ -31,20 +31,28 @@ def task_checks() -> list[Check]:
         draws_follow_from_the_generator,
         fixed_sets_are_always_the_same,
         training_size_is_told,
+        answers_along_a_sequence_end_with_it,
+        chance_is_that_of_guessing,
         nothing_tested_is_trained_on,
     ]
 
 
 def rows_end_in_eos_then_padding(task: Task) -> None:
-    """Each row: at least one token, one <eos>, padding; no padding, <bos> or <sep> before."""
+    """Each row: tokens, one <eos>, padding; no padding, <bos> or <sep> before.
+
+    A target may hold padding before its <eos>, where nothing is asked, if ``task.along`` is True.
+    """
     for name, rows in _all_rows(task):
         is_eos = rows == Vocabulary.EOS
         require(bool((is_eos.sum(1) == 1).all()), f"{name}: each row must hold <eos> once")
         is_after = is_eos.cumsum(1).bool() & ~is_eos
-        require(
-            bool(((rows == Vocabulary.PAD) == is_after).all()),
-            f"{name}: padding must stand after <eos> and nowhere else",
-        )
+        is_padding = rows == Vocabulary.PAD
+        require(bool(is_padding[is_after].all()), f"{name}: only padding may stand after <eos>")
+        if not (_is_along(task) and name.endswith("target")):
+            require(
+                bool((is_padding == is_after).all()),
+                f"{name}: padding must stand after <eos> and nowhere else",
+            )
         reserved = (rows == Vocabulary.BOS) | (rows == Vocabulary.SEP)
         require(not reserved.any(), f"{name}: <bos> and <sep> are for the model to add")
 
@@ -65,7 +73,7 @@ def lengths_stay_within_the_longest(task: Task) -> None:
     for name, rows in _all_rows(task):
         kind = name.split()[-1]
         limit = task.max_source_length if kind == "source" else task.max_target_length
-        longest = int((rows != Vocabulary.PAD).sum(1).max())
+        longest = int((rows == Vocabulary.EOS).int().argmax(1).max()) + 1
         require(
             longest <= limit, f"{name}: max_{kind}_length is {limit}, but one is {longest} long"
         )
@@ -107,6 +115,32 @@ def training_size_is_told(task: Task) -> None:
         require(rows == size, f"training_size is {size}, but the training set has {rows} sequences")
 
 
+def answers_along_a_sequence_end_with_it(task: Task) -> None:
+    """Where ``task.along`` is True, targets are as long as their sources, and ask something."""
+    if not _is_along(task):
+        return
+    batches = {split: task.fixed_split(split, SIZE) for split in SPLITS}
+    for name, batch in [*batches.items(), ("draw", _draw(task, seed=0))]:
+        ends = [(rows == Vocabulary.EOS).int().argmax(1) for rows in batch]
+        require(torch.equal(*ends), f"{name}: each target must end where its source does")
+        asked = int((batch.target > Vocabulary.EOS).sum())
+        require(asked > 0, f"{name}: no target asks for a symbol")
+
+
+def chance_is_that_of_guessing(task: Task) -> None:
+    """Where a task has ``chance``, one divided by it is at least the number of its answers."""
+    chance = getattr(task, "chance", None)
+    if chance is None:
+        return
+    require(0 < chance <= 1, f"chance must be above 0 and at most 1, got {chance}")
+    target = _draw(task, seed=0).target
+    answers = len(target[target > Vocabulary.EOS].unique())
+    require(
+        answers <= round(1 / chance),
+        f"chance is {chance}, that of {round(1 / chance)} answers, but targets have {answers}",
+    )
+
+
 def nothing_tested_is_trained_on(task: Task) -> None:
     """No source of validation or test is in the other, in the training set, or drawn."""
     sources = {split: _sequences(task.fixed_split(split, SIZE)) for split in SPLITS}
@@ -123,6 +157,10 @@ def _all_rows(task: Task) -> list[tuple[str, Tensor]]:
     batches = {split: task.fixed_split(split, SIZE) for split in SPLITS}
     named = [*batches.items(), ("draw", _draw(task, seed=0))]
     return [(f"{k} {part}", rows) for k, b in named for part, rows in b._asdict().items()]
+
+
+def _is_along(task: Task) -> bool:
+    return bool(getattr(task, "along", False))
 
 
 def _draw(task: Task, *, seed: int) -> Batch:

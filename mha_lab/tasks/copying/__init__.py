@@ -1,0 +1,1 @@
+"""Tasks that move symbols without changing them."""

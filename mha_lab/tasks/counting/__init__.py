@@ -1,0 +1,1 @@
+"""Tasks that keep a count or a bit while they read."""

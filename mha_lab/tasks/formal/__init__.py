@@ -1,0 +1,1 @@
+"""Formal languages and arithmetic, after Delétang et al. 2023 and Ruoss et al. 2023."""

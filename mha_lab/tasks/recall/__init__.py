@@ -1,0 +1,1 @@
+"""Tasks that look up what stood beside a symbol before."""

@@ -1,0 +1,1 @@
+"""Tasks that put symbols in order."""

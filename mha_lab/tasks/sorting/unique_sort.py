@@ -1,0 +1,43 @@
+"""Unique sort: the output is the input in ascending order; no symbol stands twice in it.
+
+Without repeats the next symbol is the least of those above the last one: one look-up a step.
+
+Example: ``3 1 0 7`` → ``0 1 3 7``
+
+Source: Zhou et al. (2023), "What Algorithms can Transformers Learn? A Study in Length
+Generalization" (sort).
+"""
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mha_lab.ranges import Size
+from mha_lab.tasks.drawing import distinct
+from mha_lab.tasks.generated import GeneratedTask
+from mha_lab.tasks.ordering import ascending
+from mha_lab.tasks.sampled_space import padded
+from mha_lab.tasks.sequence_space import FIRST
+
+
+def unique_sort_task(
+    *, min_length: Size = 1, max_length: Size = 10, vocab_size: Size = 40
+) -> GeneratedTask:
+    """Make the task; its arguments are those of ``GeneratedTask``.
+
+    Raises:
+        ValueError: there are fewer symbols than the longest source needs.
+    """
+
+    def sampler(lengths: Tensor, width: int, generator: torch.Generator) -> Tensor:
+        return padded(FIRST + distinct(len(lengths), width, vocab_size, generator), lengths)
+
+    return GeneratedTask(
+        "unique_sort", target_of, min_length=min_length, max_length=max_length,
+        vocab_size=vocab_size, sampler=sampler, settings={"vocab_size": vocab_size},
+    )  # fmt: skip
+
+
+def target_of(source: Int[Tensor, "N L"], lengths: Int[Tensor, " N"]) -> Int[Tensor, "N L"]:
+    """The source's ids in ascending order; see ``mha_lab.tasks.generated.Rule``."""
+    return ascending(source)
