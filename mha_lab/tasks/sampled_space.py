@@ -108,7 +108,9 @@ class SampledSpace:
         generator = torch.Generator().manual_seed(0)
         for tries in _TRIES:
             missing = [n for n in lengths if any(n not in have for have in found.values())]
-            for part in torch.tensor(missing, dtype=torch.long).split(max(1, BLOCK // tries)):
+            for part in torch.split(
+                torch.tensor(missing, dtype=torch.long), max(1, BLOCK // tries)
+            ):
                 each = part.repeat_interleave(tries)
                 rows = self.sampler(each, self.max_length, generator)
                 for split in SPLITS:
@@ -128,7 +130,7 @@ class SampledSpace:
         return {
             length: distinct_rows(part[right])
             for length, part, right in zip(
-                lengths, rows.split(tries), is_right.split(tries), strict=True
+                lengths, torch.split(rows, tries), torch.split(is_right, tries), strict=True
             )
         }
 

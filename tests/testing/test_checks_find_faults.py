@@ -204,6 +204,8 @@ class FaultyTask:
         self.max_source_length = 8
         self.max_target_length = 7 if fault == "longer" else 8
         self.training_size = 99 if fault == "size" else None
+        self.along = fault in ("early end", "nothing asked")
+        self.chance = {"lucky": 0.25, "never": 0.0}.get(fault, 0.2)
 
     def fixed_split(self, split: str, size: int, **options: Any) -> Batch:
         if self.fault == "leak" and split == "test":
@@ -217,6 +219,10 @@ class FaultyTask:
             target = target.masked_fill(target == 2, 0)
         if self.fault == "strange":
             target = target.masked_fill(target == 9, 10)
+        if self.fault == "early end":
+            target = target.roll(1, 0)
+        if self.fault == "nothing asked":
+            target = target.masked_fill(target > 2, 0)
         return Batch(source, target[: -1 if self.fault == "unpaired" else None])
 
     def draw(self, n: int, generator: torch.Generator) -> Batch:
@@ -242,6 +248,10 @@ class FaultyTask:
         ("random", "fixed_sets_are_always_the_same"),
         ("unpaired", "fixed_sets_are_always_the_same"),
         ("size", "training_size_is_told"),
+        ("early end", "answers_along_a_sequence_end_with_it"),
+        ("nothing asked", "answers_along_a_sequence_end_with_it"),
+        ("lucky", "chance_is_that_of_guessing"),
+        ("never", "chance_is_that_of_guessing"),
         ("leak", "nothing_tested_is_trained_on"),
     ],
 )

@@ -1,6 +1,6 @@
 """Missing duplicate: a binary string stands twice with one bit replaced by ?; which bit is it?
 
-Where the length is odd, ``_`` follows the two. The one source of length 1 is ``1``, and its answer 1.
+Where the length is odd, ``_`` follows the two. The one source of length 1 is ``1``, its answer 1.
 
 Example: ``1 0 1 1 ? 1 _`` → ``0``
 

@@ -36,7 +36,7 @@ def target_of(source: Int[Tensor, "N L"], lengths: Int[Tensor, " N"]) -> Int[Ten
     n, width = source.shape
     stack = torch.zeros(n, width + 1, dtype=torch.long)
     height = torch.zeros(n, 1, dtype=torch.long)
-    for token in source.split(1, 1):
+    for token in torch.split(source, 1, 1):
         bit = torch.where(token > _POP, token - 3, token)  # given or pushed
         stack.scatter_(1, height, bit)  # above the top nothing is read
         height += ((token > 0) & (token != _POP)).long()
