@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mha_lab.models.checks import check_block, check_use
 from mha_lab.models.interface import AttentionFactory
+from mha_lab.models.positioned import EncodingMaker, attend_with_positions, self_attention
 from mha_lab.models.sublayers import FeedForward, Residual, attend
 
 
@@ -28,6 +29,7 @@ class EncoderBlock(nn.Module):
         norm: ``pre`` or ``post``.
         activation: ``relu`` or ``gelu``.
         is_causal: whether its self-attention will see earlier positions only.
+        encoding: gives the positional encoding that acts inside self-attention, if any.
 
     Raises:
         ValueError: a value out of its range, or an attention that has no meaning here; see
@@ -45,6 +47,7 @@ class EncoderBlock(nn.Module):
         norm: str = "pre",
         activation: str = "relu",
         is_causal: bool = False,
+        encoding: EncodingMaker | None = None,
     ) -> None:
         super().__init__()
         check_block(
@@ -56,7 +59,10 @@ class EncoderBlock(nn.Module):
             activation=activation,
         )
         residual = partial(Residual, embed_dim, dropout=dropout, norm=norm)
-        self.self_attn = attention(embed_dim, num_heads, dropout=dropout)
+        self.num_heads = num_heads
+        self.self_attn, self.position = self_attention(
+            attention, embed_dim, num_heads, dropout=dropout, encoding=encoding
+        )
         check_use(self.self_attn, is_causal=is_causal, is_cross=False)
         self.self_residual = residual()
         self.feedforward = FeedForward(
@@ -80,10 +86,16 @@ class EncoderBlock(nn.Module):
             attn_mask: True where a query may not see a key.
             is_causal: says that ``attn_mask`` is the causal mask.
         """
-        masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
-        x = self.self_residual(
-            x, lambda y: attend(self.self_attn, y, y, is_causal=is_causal, **masks)
+        attend_self = partial(
+            attend_with_positions,
+            self.self_attn,
+            self.position,
+            num_heads=self.num_heads,
+            key_padding_mask=key_padding_mask,
+            attn_mask=attn_mask,
+            is_causal=is_causal,
         )
+        x = self.self_residual(x, attend_self)
         return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]
 
 
@@ -99,6 +111,7 @@ class DecoderBlock(nn.Module):
         norm: ``pre`` or ``post``.
         activation: ``relu`` or ``gelu``.
         is_causal: whether its self-attention will see earlier positions only.
+        encoding: gives the positional encoding that acts inside self-attention, if any.
 
     Raises:
         ValueError: a value out of its range, or an attention that has no meaning here; see
@@ -116,6 +129,7 @@ class DecoderBlock(nn.Module):
         norm: str = "pre",
         activation: str = "relu",
         is_causal: bool = True,
+        encoding: EncodingMaker | None = None,
     ) -> None:
         super().__init__()
         check_block(
@@ -127,7 +141,10 @@ class DecoderBlock(nn.Module):
             activation=activation,
         )
         residual = partial(Residual, embed_dim, dropout=dropout, norm=norm)
-        self.self_attn = attention(embed_dim, num_heads, dropout=dropout)
+        self.num_heads = num_heads
+        self.self_attn, self.position = self_attention(
+            attention, embed_dim, num_heads, dropout=dropout, encoding=encoding
+        )
         check_use(self.self_attn, is_causal=is_causal, is_cross=False)
         self.self_residual = residual()
         self.cross_attn = attention(embed_dim, num_heads, dropout=dropout)
@@ -158,10 +175,16 @@ class DecoderBlock(nn.Module):
             is_causal: says that ``attn_mask`` is the causal mask.
             memory_key_padding_mask: True where a position of the memory is padding.
         """
-        masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
-        x = self.self_residual(
-            x, lambda y: attend(self.self_attn, y, y, is_causal=is_causal, **masks)
+        attend_self = partial(
+            attend_with_positions,
+            self.self_attn,
+            self.position,
+            num_heads=self.num_heads,
+            key_padding_mask=key_padding_mask,
+            attn_mask=attn_mask,
+            is_causal=is_causal,
         )
+        x = self.self_residual(x, attend_self)
         x = self.cross_residual(
             x,
             lambda y: attend(self.cross_attn, y, memory, key_padding_mask=memory_key_padding_mask),

@@ -27,6 +27,20 @@ def check_dropout(dropout: float) -> None:
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
 
 
+def check_heads(embed_dim: int, num_heads: int) -> None:
+    """Refuse a width that no whole heads can be cut from.
+
+    Raises:
+        ValueError: a size below 1, or ``embed_dim`` not divisible by ``num_heads``.
+    """
+    check_sizes(embed_dim=embed_dim, num_heads=num_heads)
+    if embed_dim % num_heads:
+        raise ValueError(
+            f"embed_dim must be divisible by num_heads, got embed_dim={embed_dim} and "
+            f"num_heads={num_heads}"
+        )
+
+
 def check_block(
     *,
     embed_dim: int,
@@ -42,12 +56,8 @@ def check_block(
         ValueError: a size below 1, ``embed_dim`` not divisible by ``num_heads``, ``dropout``
             outside [0, 1), or an unknown ``norm`` or ``activation``.
     """
-    check_sizes(embed_dim=embed_dim, num_heads=num_heads, feedforward_dim=feedforward_dim)
-    if embed_dim % num_heads:
-        raise ValueError(
-            f"embed_dim must be divisible by num_heads, got embed_dim={embed_dim} and "
-            f"num_heads={num_heads}"
-        )
+    check_sizes(feedforward_dim=feedforward_dim)
+    check_heads(embed_dim, num_heads)
     check_dropout(dropout)
     if norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mha_lab.models.blocks import EncoderBlock
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
+from mha_lab.models.positioned import place
 from mha_lab.models.sequences import causal_mask, decode_greedily
 from mha_lab.models.stack import Stack
 from mha_lab.tasks.vocabulary import Vocabulary
@@ -51,6 +52,7 @@ class Decoder(SequenceModel):
         activation: str = "relu",
     ) -> None:
         super().__init__()
+        places = place(position, embed_dim, num_heads, is_causal=True)
         block = partial(
             EncoderBlock,
             embed_dim,
@@ -61,9 +63,12 @@ class Decoder(SequenceModel):
             norm=norm,
             activation=activation,
             is_causal=True,
+            encoding=places.layers,
         )
         self.decoder = Stack(block, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
-        self.embedding = TokenEmbedding(vocab_size, embed_dim, position=position, dropout=dropout)
+        self.embedding = TokenEmbedding(
+            vocab_size, embed_dim, position=places.embeddings, dropout=dropout
+        )
         self.output = nn.Linear(embed_dim, vocab_size)
 
     def forward(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mha_lab.models.blocks import EncoderBlock
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
+from mha_lab.models.positioned import place
 from mha_lab.models.sequences import decode_greedily, padding_mask
 from mha_lab.models.stack import Stack
 from mha_lab.tasks.vocabulary import Vocabulary
@@ -53,6 +54,7 @@ class Encoder(SequenceModel):
         activation: str = "relu",
     ) -> None:
         super().__init__()
+        places = place(position, embed_dim, num_heads, is_causal=False)
         block = partial(
             EncoderBlock,
             embed_dim,
@@ -62,9 +64,12 @@ class Encoder(SequenceModel):
             dropout=dropout,
             norm=norm,
             activation=activation,
+            encoding=places.layers,
         )
         self.encoder = Stack(block, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
-        self.embedding = TokenEmbedding(vocab_size, embed_dim, position=position, dropout=dropout)
+        self.embedding = TokenEmbedding(
+            vocab_size, embed_dim, position=places.embeddings, dropout=dropout
+        )
         self.output = nn.Linear(embed_dim, vocab_size)
 
     def forward(

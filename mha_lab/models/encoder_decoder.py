@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mha_lab.models.blocks import DecoderBlock, EncoderBlock
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
+from mha_lab.models.positioned import place
 from mha_lab.models.sequences import causal_mask, decode_greedily, padding_mask, shift_right
 from mha_lab.models.stack import Stack
 
@@ -49,6 +50,10 @@ class EncoderDecoder(SequenceModel):
         activation: str = "relu",
     ) -> None:
         super().__init__()
+        of_source, of_target = (
+            place(position, embed_dim, num_heads, is_causal=is_causal)
+            for is_causal in (False, True)
+        )
         block = {
             "embed_dim": embed_dim,
             "num_heads": num_heads,
@@ -59,13 +64,11 @@ class EncoderDecoder(SequenceModel):
             "activation": activation,
         }
         stack = partial(Stack, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
-        self.encoder = stack(partial(EncoderBlock, **block))  # type: ignore[arg-type]
-        self.decoder = stack(partial(DecoderBlock, **block))  # type: ignore[arg-type]
-        embedding = partial(
-            TokenEmbedding, vocab_size, embed_dim, position=position, dropout=dropout
-        )
-        self.source_embedding = embedding()
-        self.target_embedding = embedding()
+        self.encoder = stack(partial(EncoderBlock, **block, encoding=of_source.layers))  # type: ignore[arg-type]
+        self.decoder = stack(partial(DecoderBlock, **block, encoding=of_target.layers))  # type: ignore[arg-type]
+        embedding = partial(TokenEmbedding, vocab_size, embed_dim, dropout=dropout)
+        self.source_embedding = embedding(position=of_source.embeddings)
+        self.target_embedding = embedding(position=of_target.embeddings)
         self.output = nn.Linear(embed_dim, vocab_size)
 
     def forward(

@@ -14,7 +14,9 @@ class AttentionFactory(Protocol):
     """Makes one attention module: ``torch.nn.MultiheadAttention``, ours, or anyone's.
 
     The module takes torch's call, batch first: ``(query, key, value, key_padding_mask=...,
-    need_weights=..., attn_mask=..., is_causal=...) -> (output, weights)``.
+    need_weights=..., attn_mask=..., is_causal=...) -> (output, weights)``. A factory that takes
+    ``position`` too is handed, for self-attention, an encoding that acts inside attention; to other
+    modules the model tells a bias by the float mask.
     """
 
     def __call__(self, embed_dim: int, num_heads: int, *, dropout: float) -> nn.Module:
@@ -22,7 +24,10 @@ class AttentionFactory(Protocol):
 
 
 class PositionFactory(Protocol):
-    """Makes one positional encoding: a module that takes and returns (N, L, embed_dim)."""
+    """Makes one positional encoding; see ``mha_lab.positions.interface``.
+
+    One that says nothing of itself takes and returns embeddings (N, L, embed_dim).
+    """
 
     def __call__(self, embed_dim: int, /) -> nn.Module:
         """Make an encoding for inputs of ``embed_dim`` numbers."""

@@ -26,7 +26,7 @@ def test_sinusoids_are_those_of_the_paper(embed_dim: int) -> None:
             wave = math.sin if column % 2 == 0 else math.cos
             exponent = (column - column % 2) / embed_dim
             expected[position, column] = wave(position / 10000**exponent)
-    assert_close(sinusoids(53, embed_dim), expected, atol=1e-5, rtol=0)
+    assert_close(sinusoids(torch.arange(53), embed_dim), expected, atol=1e-5, rtol=0)
 
 
 def test_sinusoids_by_hand() -> None:
@@ -36,14 +36,14 @@ def test_sinusoids_by_hand() -> None:
         [0.841471, 0.540302, 0.0099998, 0.99995],
         [0.909297, -0.416147, 0.0199987, 0.99980],
     ]
-    assert_close(sinusoids(3, 4), torch.tensor(expected), atol=1e-5, rtol=0)
+    assert_close(sinusoids(torch.arange(3), 4), torch.tensor(expected), atol=1e-5, rtol=0)
 
 
 def test_sinusoidal_adds_to_any_length() -> None:
     encoding = SinusoidalPositions(7)
     for length in (3, 5, 3001):
         x = torch.randn(2, length, 7)
-        assert_close(encoding(x) - x, sinusoids(length, 7).expand(2, -1, -1), atol=1e-5, rtol=0)
+        assert_close(encoding(x) - x, sinusoids(torch.arange(length), 7).expand(2, -1, -1), atol=1e-5, rtol=0)
     assert not encoding.state_dict()
 
 

@@ -66,6 +66,9 @@ class MultiheadAttention(nn.Module):
     bias_k: nn.Parameter | None
     bias_v: nn.Parameter | None
 
+    broadcasts_masks = True
+    """Read by the models: a mask need not be repeated for each sample."""
+
     _qkv_same_embed_dim = False
     """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
 

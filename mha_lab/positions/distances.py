@@ -1,0 +1,20 @@
+"""What several encodings need: how far apart, and in which dtype."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def offsets(q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]) -> Int[Tensor, "L S"]:
+    """How far after the query each key stands; negative where it stands before."""
+    return k_positions - q_positions[:, None]
+
+
+def distances(q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]) -> Int[Tensor, "L S"]:
+    """How far apart query and key stand."""
+    return offsets(q_positions, k_positions).abs()
+
+
+def at_least_float32(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Half precision cannot count positions beyond a few hundred."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
