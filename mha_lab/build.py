@@ -103,6 +103,9 @@ def build(cfg: DictConfig, key: str, **extra: Any) -> Any:
     node: dict[str, Any] = {str(name): value for name, value in content.items()}
     target = _locate(key, node.pop("_target_"))
     is_partial = node.pop("_partial_", False)
+    for name, value in node.items():
+        if isinstance(value, dict) and "_target_" in value:  # an option made of options
+            node[name] = build(cfg, f"{key}.{name}")
     _check_arguments(key, target, node)
     if is_partial:
         return partial(target, **node, **extra)
