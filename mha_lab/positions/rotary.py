@@ -38,6 +38,7 @@ class RotaryPositions(nn.Module):
     """
 
     acts_on = "queries and keys"
+    is_relative = True
 
     def __init__(
         self,

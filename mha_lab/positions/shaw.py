@@ -36,6 +36,7 @@ class ShawPositions(nn.Module):
     """
 
     acts_on = "scores"
+    is_relative = True
     is_shared = False
 
     def __init__(self, embed_dim: Size, *, num_heads: Size, max_distance: Size = 16) -> None:

@@ -38,6 +38,7 @@ class T5Positions(nn.Module):
     """
 
     acts_on = "scores"
+    is_relative = True
 
     def __init__(
         self,

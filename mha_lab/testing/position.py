@@ -1,19 +1,35 @@
-"""What the harness relies on in a positional encoding.
+"""What the harness relies on in a positional encoding; see ``mha_lab.positions.interface``.
 
-A factory is called as ``factory(embed_dim)`` and makes an ``nn.Module`` that maps embeddings
-(N, L, E) to the same shape.
+A factory is called with ``embed_dim``, and with ``num_heads`` and ``is_causal`` where its signature
+names them. What the module must do depends on where it acts: on embeddings, on queries and keys, or
+on scores; a check that asks for another place passes.
 """
 
-from collections.abc import Callable
+import copy
+import pickle
 
 import torch
-from torch import Tensor, nn
 
+from mha_lab.positions.interface import place_of
+from mha_lab.testing.position_cases import (
+    Factory,
+    Heads,
+    L,
+    N,
+    acts_inside,
+    below_diagonal,
+    embeddings,
+    make,
+    scores,
+)
+from mha_lab.testing.position_inside import inside_checks
 from mha_lab.testing.running import Check, require, run, same
 
-Factory = Callable[..., nn.Module]
-
-N, L, E = 2, 5, 14
+_CALLS = {
+    "embeddings": ("forward",),
+    "queries and keys": ("rotate",),
+    "scores": ("bias", "score_bias"),
+}
 
 
 def check_position(factory: Factory) -> None:
@@ -31,21 +47,44 @@ def check_position(factory: Factory) -> None:
 def position_checks() -> list[Check]:
     """The checks, each a function of the factory, to be run one by one."""
     return [
+        it_says_where_it_acts,
         shape_and_dtype_are_kept,
         any_length_and_width_will_do,
         positions_do_not_mix,
+        positions_are_told_by_number,
         samples_do_not_mix,
         eval_is_deterministic,
         gradients_are_finite_and_reach_everything,
         state_dict_carries_everything,
+        copies_agree,
+        *inside_checks(),
     ]
 
 
+def it_says_where_it_acts(factory: Factory) -> None:
+    """``acts_on`` is one of the three places, and the call of that place exists."""
+    module = make(factory)
+    place = place_of(module)
+    require(place in _CALLS, f"acts_on must be one of {', '.join(_CALLS)}, got {place!r}")
+    calls = _CALLS[place]
+    require(
+        any(callable(getattr(module, name, None)) for name in calls),
+        f"an encoding that acts on {place} must have {' or '.join(calls)}",
+    )
+    longest = getattr(module, "max_length", None)
+    require(
+        longest is None or (isinstance(longest, int) and longest >= 1),
+        f"max_length must be a whole number from 1 on, or None, got {longest!r}",
+    )
+
+
 def shape_and_dtype_are_kept(factory: Factory) -> None:
-    """(N, L, E) in, (N, L, E) out, in float32, float64 and bfloat16."""
+    """In float32, float64 and bfloat16, what comes out is as what came in."""
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
-        x = _embeddings().to(dtype)
-        output = _make(factory).to(dtype)(x)
+        module, x = make(factory).to(dtype), embeddings().to(dtype)
+        if acts_inside(module):
+            continue
+        output = module(x)
         require(
             output.shape == x.shape and output.dtype == dtype,
             f"the output must be {dtype} of shape {tuple(x.shape)}, as the embeddings are, "
@@ -55,9 +94,15 @@ def shape_and_dtype_are_kept(factory: Factory) -> None:
 
 def any_length_and_width_will_do(factory: Factory) -> None:
     """Lengths 0 and 1, and an odd embed_dim, are as good as others."""
-    for embed_dim in (1, 7, 14):
-        for length in (0, 1, 3):
-            output = _make(factory, embed_dim)(torch.zeros(N, length, embed_dim))
+    module = make(factory)
+    for length in (0, 1, 3):
+        places = torch.arange(length)
+        if acts_inside(module):
+            made = scores(module, Heads(length), places, places)
+            require(made.shape[-2:] == (length, length), f"length {length} must work")
+            continue
+        for embed_dim in (1, 7, 14):
+            output = make(factory, embed_dim)(torch.zeros(N, length, embed_dim))
             require(
                 output.shape == (N, length, embed_dim) and bool(output.isfinite().all()),
                 f"length {length} and embed_dim {embed_dim} must work",
@@ -66,7 +111,9 @@ def any_length_and_width_will_do(factory: Factory) -> None:
 
 def positions_do_not_mix(factory: Factory) -> None:
     """A position's output depends on that position's embedding alone: masks must stay true."""
-    module, x = _make(factory), _embeddings()
+    module, x = make(factory), embeddings()
+    if acts_inside(module):
+        return
     same(module(x[:, :3]), module(x)[:, :3], "a shorter sequence must start as the longer one does")
     changed = x.clone()
     changed[:, 3] += 1.0
@@ -78,40 +125,91 @@ def positions_do_not_mix(factory: Factory) -> None:
     )
 
 
+def positions_are_told_by_number(factory: Factory) -> None:
+    """What an encoding of embeddings adds follows the positions that it is given, if it takes any.
+
+    One that says ``acts_on`` takes them.
+    """
+    module, x = make(factory), embeddings()
+    if acts_inside(module) or not hasattr(module, "acts_on"):
+        return
+    places, other = torch.arange(L), torch.tensor([3, 0, 4, 2, 1])
+    same(module(x, places), module(x), "positions 0 to L - 1 must be what no positions mean")
+    same(
+        module(x, other) - x,
+        (module(x) - x)[:, other],
+        "what is added must follow the positions that are given",
+    )
+
+
 def samples_do_not_mix(factory: Factory) -> None:
     """A sample alone gives what it gives in a batch."""
-    module, x = _make(factory), _embeddings()
-    same(module(x[1:]), module(x)[1:], "a sample alone must give what it gives in a batch")
+    module, x, heads = make(factory), embeddings(), Heads()
+    sentence = "a sample alone must give what it gives in a batch"
+    if not acts_inside(module):
+        same(module(x[1:]), module(x)[1:], sentence)
+        return
+    places, alone = torch.arange(L), Heads(0)
+    alone.q, alone.k, alone.x = heads.q[1:], heads.k[1:], heads.x[1:]
+    same(
+        scores(module, alone, places, places), scores(module, heads, places, places)[-1:], sentence
+    )
 
 
 def eval_is_deterministic(factory: Factory) -> None:
-    """In eval mode, two calls agree, and the embeddings that came in are left as they were."""
-    module, x = _make(factory), _embeddings()
-    same(module(x), module(x), "in eval mode, two calls must agree", atol=0.0)
-    same(x, _embeddings(), "the embeddings must not be changed in place", atol=0.0)
+    """In eval mode, two calls agree, and what came in is left as it was."""
+    module, x, heads = make(factory), embeddings(), Heads()
+    places = torch.arange(L)
+    if acts_inside(module):
+        first, second = (scores(module, heads, places, places) for _ in range(2))
+        same(heads.q, Heads().q, "the queries must not be changed in place", atol=0.0)
+        same(heads.k, Heads().k, "the keys must not be changed in place", atol=0.0)
+    else:
+        first, second = module(x), module(x)
+    same(second, first, "in eval mode, two calls must agree", atol=0.0)
+    same(x, embeddings(), "the embeddings must not be changed in place", atol=0.0)
 
 
 def gradients_are_finite_and_reach_everything(factory: Factory) -> None:
-    """The embeddings and every parameter get a finite gradient."""
-    module, x = _make(factory).train(), _embeddings().requires_grad_()
-    module(x).square().sum().backward()
-    for name, tensor in {"embeddings": x, **dict(module.named_parameters())}.items():
+    """What is turned or added to, and every parameter, gets a finite gradient."""
+    module, heads = make(factory).train(), Heads()
+    wanted = dict(module.named_parameters())
+    if acts_inside(module):
+        q, k = heads.q.requires_grad_(), heads.k.requires_grad_()
+        if hasattr(module, "rotate"):
+            wanted |= {"q": q, "k": k}
+        made = scores(module, heads, torch.arange(L), torch.arange(L))
+        made = below_diagonal(made).masked_fill(made == -torch.inf, 0.0)
+    else:
+        wanted["embeddings"] = x = embeddings().requires_grad_()
+        made = module(x)
+    if wanted:
+        torch.autograd.backward(made.square().sum())
+    for name, tensor in wanted.items():
         require(tensor.grad is not None, f"{name} must get a gradient")
-        require(bool(tensor.grad.isfinite().all()), f"the gradient of {name} must be finite")  # type: ignore[union-attr]
+        require(bool(tensor.grad.isfinite().all()), f"the gradient of {name} must be finite")
 
 
 def state_dict_carries_everything(factory: Factory) -> None:
     """A second module with the first one's state_dict gives the same output."""
-    first, second, x = _make(factory), _make(factory, seed=1), _embeddings()
+    first, second = make(factory), make(factory, seed=1)
     second.load_state_dict(first.state_dict())
-    same(second(x), first(x), "a module that loads another one's state_dict must agree with it")
+    same(
+        _output(second),
+        _output(first),
+        "a module that loads another one's state_dict must agree with it",
+    )
 
 
-def _make(factory: Factory, embed_dim: int = E, *, seed: int = 0) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return factory(embed_dim).eval()
+def copies_agree(factory: Factory) -> None:
+    """A deep copy and an unpickled one give the same output."""
+    module = make(factory)
+    for copied in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        same(_output(copied), _output(module), "a copy must agree with what it was made from")
 
 
-def _embeddings() -> Tensor:
-    return torch.randn(N, L, E, generator=torch.Generator().manual_seed(0))
+def _output(module: torch.nn.Module) -> torch.Tensor:
+    if acts_inside(module):
+        return scores(module, Heads(), torch.arange(L), torch.arange(L))
+    output: torch.Tensor = module(embeddings())
+    return output

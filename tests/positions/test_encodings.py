@@ -43,7 +43,9 @@ def test_sinusoidal_adds_to_any_length() -> None:
     encoding = SinusoidalPositions(7)
     for length in (3, 5, 3001):
         x = torch.randn(2, length, 7)
-        assert_close(encoding(x) - x, sinusoids(torch.arange(length), 7).expand(2, -1, -1), atol=1e-5, rtol=0)
+        assert_close(
+            encoding(x) - x, sinusoids(torch.arange(length), 7).expand(2, -1, -1), atol=1e-5, rtol=0
+        )
     assert not encoding.state_dict()
 
 

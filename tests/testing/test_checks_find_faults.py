@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from mha_lab import MultiheadAttention
 from mha_lab.positions import SinusoidalPositions
+from mha_lab.positions.alibi import AlibiPositions
+from mha_lab.positions.rotary import RotaryPositions
 from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.copy import copy_task
 from mha_lab.testing import (
@@ -170,28 +172,100 @@ class FaultyPosition(nn.Module):
         return wrong.get(self.fault, lambda: y)()
 
 
-@pytest.mark.parametrize(
-    ("fault", "check"),
-    [
-        ("float32", "shape_and_dtype_are_kept"),
-        ("even only", "any_length_and_width_will_do"),
-        ("from the end", "positions_do_not_mix"),
-        ("sum", "positions_do_not_mix"),
-        ("mixed samples", "samples_do_not_mix"),
-        ("dropped", "eval_is_deterministic"),
-        ("in place", "eval_is_deterministic"),
-        ("idle parameter", "gradients_are_finite_and_reach_everything"),
-        ("hidden state", "state_dict_carries_everything"),
-    ],
-)
-def test_each_fault_of_a_position_is_found(fault: str, check: str) -> None:
+class FaultyTold(FaultyPosition):
+    """The same, which says where it acts."""
+
+    acts_on = "embeddings"
+
+    def __init__(self, embed_dim: int, *, fault: str) -> None:
+        super().__init__(embed_dim, fault=fault)
+        if fault == "nowhere":
+            self.acts_on = "nowhere"
+
+    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        y: Tensor = self.right(x, None if self.fault == "deaf" else positions)
+        return y
+
+    def __deepcopy__(self, memo: Any) -> nn.Module:
+        scale = -1.0 if self.fault == "copy" else 1.0
+        made = FaultyTold(self.right.embed_dim, fault="")
+        made.register_forward_hook(lambda module, given, output: scale * output)
+        return made
+
+
+class FaultyBias(nn.Module):
+    """ALiBi with one fault."""
+
+    acts_on = "scores"
+    is_relative = True
+
+    def __init__(self, embed_dim: int, *, num_heads: int, is_causal: bool, fault: str) -> None:
+        super().__init__()
+        self.right = AlibiPositions(embed_dim, num_heads=num_heads)
+        self.fault = fault if fault != "one direction" or not is_causal else ""
+
+    def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        right = self.right.bias(q_positions, k_positions)
+        wrong = {
+            "half": lambda: right.bfloat16(),
+            "one direction": lambda: right * torch.nan,
+            "by length": lambda: right * len(q_positions),
+            "absolute": lambda: right + k_positions,
+            "by place": lambda: right + torch.arange(len(k_positions)),
+        }
+        return wrong.get(self.fault, lambda: right)()
+
+
+class FaultyRotation(RotaryPositions):
+    """Rotary positions with one fault."""
+
+    def __init__(self, embed_dim: int, *, num_heads: int, fault: str) -> None:
+        super().__init__(embed_dim, num_heads=num_heads)
+        self.fault = fault
+
+    def rotate(self, q: Tensor, k: Tensor, *places: Tensor) -> tuple[Tensor, Tensor]:
+        q, k = super().rotate(q, k, *places)
+        if self.fault == "longer":
+            k = torch.cat([k, k], -1)
+        if self.fault == "future":
+            k = k - k.mean(-2, keepdim=True)
+        return q, k
+
+
+FAULTS_OF_POSITIONS = [
+    (FaultyPosition, "float32", "shape_and_dtype_are_kept"),
+    (FaultyPosition, "even only", "any_length_and_width_will_do"),
+    (FaultyPosition, "from the end", "positions_do_not_mix"),
+    (FaultyPosition, "sum", "positions_do_not_mix"),
+    (FaultyPosition, "mixed samples", "samples_do_not_mix"),
+    (FaultyPosition, "dropped", "eval_is_deterministic"),
+    (FaultyPosition, "in place", "eval_is_deterministic"),
+    (FaultyPosition, "idle parameter", "gradients_are_finite_and_reach_everything"),
+    (FaultyPosition, "hidden state", "state_dict_carries_everything"),
+    (FaultyTold, "nowhere", "it_says_where_it_acts"),
+    (FaultyTold, "deaf", "positions_are_told_by_number"),
+    (FaultyTold, "copy", "copies_agree"),
+    (FaultyBias, "half", "a_bias_has_the_shape_of_the_scores"),
+    (FaultyBias, "one direction", "it_works_in_both_directions_or_says_why_not"),
+    (FaultyBias, "by length", "a_row_depends_on_its_positions_alone"),
+    (FaultyBias, "absolute", "moving_all_positions_changes_nothing_where_relative"),
+    (FaultyBias, "by place", "order_is_told_by_positions"),
+    (FaultyRotation, "longer", "heads_keep_their_shape_and_dtype"),
+    (FaultyRotation, "future", "later_tokens_do_not_matter"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "fault", "check"), FAULTS_OF_POSITIONS)
+def test_each_fault_of_a_position_is_found(encoding: Any, fault: str, check: str) -> None:
+    check_position(partial(encoding, fault=""))
     with pytest.raises(AssertionError, match=f"{check}: "):
-        check_position(partial(FaultyPosition, fault=fault))
+        check_position(partial(encoding, fault=fault))
 
 
 def test_every_position_check_can_fail() -> None:
-    marks = test_each_fault_of_a_position_is_found.pytestmark
-    assert {c for _, c in marks[0].args[1]} == {check.__name__ for check in position_checks()}
+    assert {check for *_, check in FAULTS_OF_POSITIONS} == {
+        check.__name__ for check in position_checks()
+    }
 
 
 class FaultyTask:
