@@ -268,8 +268,11 @@ def _log_hyperparameters(
     """Keep what was chosen; with a summary, fill TensorBoard's HPARAMS tab with what came of it."""
     tree = OmegaConf.to_container(cfg)
     assert isinstance(tree, dict)
-    wanted = ("choices", "model", "position", "task", "optimizer", "data", "seed")
-    flat = _flatten({key: tree[key] for key in wanted if key in tree})
+    wanted = ("model", "position", "task", "optimizer", "data", "seed")
+    # What people vary: how a run is watched and kept is no hyperparameter.
+    unvaried = ("callbacks", "logger", "trainer")
+    choices = {name: chosen for name, chosen in tree["choices"].items() if name not in unvaried}
+    flat = _flatten({"choices": choices} | {key: tree[key] for key in wanted if key in tree})
     for logger in loggers:
         if not isinstance(logger, TensorBoardLogger):
             continue

@@ -40,6 +40,7 @@ class Kind:
 
 KINDS = {
     "attention": Kind("attention", "attention", "Attention"),
+    "position": Kind("position", "positions", "Positions"),
 }
 __doc__ = (__doc__ or "").format(kinds=", ".join(KINDS))
 

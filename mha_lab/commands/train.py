@@ -173,8 +173,9 @@ def _forget_places(folder: Path) -> None:
 
     file = folder / ".hydra" / "hydra.yaml"
     if file.is_file():
-        runtime = yaml.safe_load(file.read_text(encoding="utf-8"))["hydra"]["runtime"]
-        kept = {"hydra": {"runtime": {key: runtime[key] for key in ("version", "choices")}}}
+        notes = yaml.safe_load(file.read_text(encoding="utf-8"))["hydra"]
+        runtime = {key: notes["runtime"][key] for key in ("version", "choices")}
+        kept = {"hydra": {"runtime": runtime, "job": {"num": notes["job"].get("num")}}}
         write_atomically(file, yaml.safe_dump(kept, sort_keys=False))
 
 
@@ -214,6 +215,14 @@ def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
     return int(summary.get("exit_code", 0))
 
 
+def _time_text(summary: dict[str, Any]) -> str:
+    """This call's time; that of training is the whole run's, of which this call may be a part."""
+    call, training = summary["wall_seconds"], summary["train_seconds"]
+    if training <= call:
+        return f"{call:.1f} s, of which training {training:.1f} s"
+    return f"{call:.1f} s for this call; training took {training:.1f} s in the whole run"
+
+
 def summary_text(summary: dict[str, Any], folder: Path) -> str:
     """The lines that end a run."""
     shown = relative(folder)
@@ -226,8 +235,7 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
         ("test accuracy", f"{summary['test/sequence_accuracy']:.4f} of sequences, "
                           f"{summary['test/token_accuracy']:.4f} of tokens"),
         ("steps", f"{summary['steps']} ({summary['status']})"),
-        ("time", f"{summary['wall_seconds']:.1f} s, of which training "
-                 f"{summary['train_seconds']:.1f} s"),
+        ("time", _time_text(summary)),
         ("parameters", f"{summary['parameters']:,}"),
         ("dashboard", f"python -m mha_lab dashboard logdir={relative(folder.parent)}"),
         ("run folder", ""),
