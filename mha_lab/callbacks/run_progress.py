@@ -1,0 +1,102 @@
+"""The bar of a run: where it is, what it has reached, and, at the end, that it solved its task."""
+
+from typing import Any
+
+import pytorch_lightning as pl
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mha_lab.ranges import Size
+
+_SHOWN = (
+    ("train/loss", "loss {:.2g}"),
+    ("val/loss", "val {:.2g}"),
+    ("val/sequence_accuracy", "accuracy {:.4f}"),
+)
+
+
+class RunProgress(pl.callbacks.ProgressBar):
+    """A bar of training steps; nothing where the output is no terminal.
+
+    A run that stops early because its task is solved ends with a full bar that says so: the steps
+    that are left are not missing.
+
+    Args:
+        refresh_rate: Steps between two looks at the metrics. The terminal is written to at most
+            ten times a second.
+    """
+
+    def __init__(self, refresh_rate: Size = 50) -> None:
+        super().__init__()
+        if refresh_rate < 1:
+            raise ValueError(f"refresh_rate must be at least 1, got {refresh_rate}")
+        self.refresh_rate = refresh_rate
+        self._is_enabled = True
+        self._bar: Progress | None = None
+
+    def disable(self) -> None:
+        """Show nothing: Lightning asks all processes but the first."""
+        self._is_enabled = False
+
+    def enable(self) -> None:
+        """Show the bar again."""
+        self._is_enabled = True
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Begin, at the step where a resumed run goes on."""
+        console = Console()
+        if not self._is_enabled or not console.is_terminal:
+            return
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f}{task.fields[text]}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+        )
+        # Training without end has no share that is done; the bar runs to and fro.
+        total = trainer.max_steps if trainer.max_steps > 0 else None
+        self._bar.add_task("training", total=total, completed=trainer.global_step, text="")
+        self._bar.start()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Look at the metrics now and then."""
+        if self._bar is not None and trainer.global_step % self.refresh_rate == 0:
+            self._update(trainer)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Show what the validation found."""
+        if self._bar is not None and not trainer.sanity_checking:
+            self._update(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """End the bar as the run ended."""
+        if self._bar is None:
+            return
+        self._update(trainer)
+        if any(getattr(callback, "solved", False) for callback in trainer.callbacks):  # type: ignore[attr-defined]
+            step = trainer.global_step
+            self._bar.update(
+                self._bar.task_ids[0], description="[green]solved  ", total=step, completed=step
+            )
+        self._stop()
+
+    def on_exception(self, *_: Any) -> None:
+        """Leave the terminal as it was."""
+        self._stop()
+
+    def teardown(self, *_: Any, **__: Any) -> None:
+        """Leave the terminal as it was, whatever ended the run."""
+        self._stop()
+
+    def _update(self, trainer: pl.Trainer) -> None:
+        assert self._bar is not None
+        metrics = trainer.callback_metrics
+        parts = [text.format(float(metrics[key])) for key, text in _SHOWN if key in metrics]
+        text = "".join(f" · {part}" for part in parts)
+        self._bar.update(self._bar.task_ids[0], completed=trainer.global_step, text=text)
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
