@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
+from omegaconf import DictConfig
 from torch import Tensor
 
 from mha_lab import config
-from mha_lab.build import build_module, build_parts
+from mha_lab.build import build_module, build_parts, build_task
 from mha_lab.errors import UserError, nearest
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.labels import label_maps
 from mha_lab.recording.recorder import record_attention
 from mha_lab.run import build_trainer, quieten
-from mha_lab.tasks.batch import Batch
+from mha_lab.tasks.batch import Batch, blanks, end_rows
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training import run_folder
 from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
@@ -114,18 +115,19 @@ def predict(
             )
     source = torch.tensor([[*vocabulary.encode(tokens), Vocabulary.EOS]])
     try:
-        return _predict(module, source)
+        return _predict(module, source, _blanks(cfg, vocabulary, source))
     except ValueError as error:
         raise UserError(" ".join(str(error).split())) from error
 
 
 @torch.no_grad()
-def _predict(module: SequenceModule, source: Int[Tensor, "1 S"]) -> Prediction:
+def _predict(
+    module: SequenceModule, source: Int[Tensor, "1 S"], nothing: Bool[Tensor, "1 S"] | None
+) -> Prediction:
     # The longest target a model of this source can be asked for: twice its length, and some.
-    limit = 2 * source.shape[1] + 8
-    output = module.model.generate(source, max_length=limit)
-    length = int((output != Vocabulary.PAD).sum())
-    output = output[:, : max(length, 1)]
+    limit = 2 * source.shape[1] + 8 if nothing is None else source.shape[1]
+    asked = {} if nothing is None else {"blanks": nothing}
+    output = module.model.generate(source, max_length=limit, **asked)
     maps: list[AttentionMap] = []
     if module.model.uses_attention:
         with record_attention(module.model, softmax=True) as recorded:
@@ -136,6 +138,19 @@ def _predict(module: SequenceModule, source: Int[Tensor, "1 S"]) -> Prediction:
     ending = {Vocabulary.EOS, Vocabulary.PAD}
     kept = [i for i in output[0].tolist() if i not in ending]
     return Prediction(names(source[0, :-1].tolist()), names(kept), maps)
+
+
+def _blanks(
+    cfg: DictConfig, vocabulary: Vocabulary, source: Int[Tensor, "1 S"]
+) -> Bool[Tensor, "1 S"] | None:
+    """Where the run's task asks nothing of a source; None where it asks everywhere."""
+    if cfg.choices.task == "files":  # its files may be gone, and its targets hold no blanks
+        return None
+    task = build_task(cfg, vocabulary)
+    if not getattr(task, "along", False):
+        return None
+    rows = source[:, :-1]
+    return blanks(end_rows(task.target_of(rows), (rows != Vocabulary.PAD).sum(1)))
 
 
 def _weights(folder: Path, checkpoint: str) -> tuple[dict[str, object], Vocabulary]:

@@ -6,7 +6,7 @@ Paper: Radford et al. 2018, "Improving Language Understanding by Generative Pre-
 from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mha_lab.models.blocks import EncoderBlock
@@ -88,7 +88,13 @@ class Decoder(SequenceModel):
         logits: Tensor = self.output(x.gather(1, where))
         return logits
 
-    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+    def generate(
+        self,
+        source: Int[Tensor, "N S"],
+        *,
+        max_length: int,
+        blanks: Bool[Tensor, "N T"] | None = None,
+    ) -> Int[Tensor, "N T"]:
         """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
 
         def next_logits(output: Tensor) -> Tensor:
@@ -97,7 +103,12 @@ class Decoder(SequenceModel):
             return logits[:, -1]
 
         return decode_greedily(
-            self, next_logits, rows=len(source), max_length=max_length, device=source.device
+            self,
+            next_logits,
+            rows=len(source),
+            max_length=max_length,
+            device=source.device,
+            blanks=blanks,
         )
 
     def attention_axes(

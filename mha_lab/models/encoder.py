@@ -1,27 +1,30 @@
-"""Encoder only: every output token is predicted at once, from the whole source, both directions.
+"""Encoder only: every output token is predicted at once, at its place in the source.
 
-Paper: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+In both directions: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+Causal, it is a language model that is read along the sequence, as for the recall tasks of Arora et
+al. 2023, "Zoology".
 """
 
 from functools import partial
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mha_lab.models.blocks import EncoderBlock
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.positioned import place
-from mha_lab.models.sequences import decode_greedily, padding_mask
+from mha_lab.models.sequences import causal_mask, decode_greedily, padding_mask
 from mha_lab.models.stack import Stack
 from mha_lab.tasks.vocabulary import Vocabulary
 
 
 class Encoder(SequenceModel):
-    """A bidirectional stack over the source; output token t is read at source position t.
+    """A stack over the source; output token t is read at source position t.
 
-    It is for tasks whose output is no longer than the input.
+    It is for tasks whose output is no longer than the input, and those that predict along it.
 
     Args:
         vocab_size: tokens in the vocabulary, special ones counted.
@@ -34,6 +37,7 @@ class Encoder(SequenceModel):
         dropout: probability, in the embeddings and in every block.
         norm: ``pre`` or ``post``.
         activation: ``relu`` or ``gelu``.
+        is_causal: a position sees itself and what stands before it alone.
 
     Raises:
         ValueError: a value out of its range.
@@ -52,9 +56,11 @@ class Encoder(SequenceModel):
         dropout: float = 0.0,
         norm: str = "pre",
         activation: str = "relu",
+        is_causal: bool = False,
     ) -> None:
         super().__init__()
-        places = place(position, embed_dim, num_heads, is_causal=False)
+        self.is_causal = is_causal
+        places = place(position, embed_dim, num_heads, is_causal=is_causal)
         block = partial(
             EncoderBlock,
             embed_dim,
@@ -83,7 +89,13 @@ class Encoder(SequenceModel):
         _check_lengths(source, target)
         return self._predict(source)[:, : target.size(1)]
 
-    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+    def generate(
+        self,
+        source: Int[Tensor, "N S"],
+        *,
+        max_length: int,
+        blanks: Bool[Tensor, "N T"] | None = None,
+    ) -> Int[Tensor, "N T"]:
         """The most likely tokens: each row up to its ``<eos>``, then ``<pad>``."""
         logits: Tensor | None = None
 
@@ -99,6 +111,7 @@ class Encoder(SequenceModel):
             rows=len(source),
             max_length=min(max_length, source.size(1)),
             device=source.device,
+            blanks=blanks,
         )
 
     def attention_axes(
@@ -108,7 +121,10 @@ class Encoder(SequenceModel):
         return {"encoder.*.self_attn": (source, source)}
 
     def _predict(self, source: Int[Tensor, "N S"]) -> Float[Tensor, "N S V"]:
-        x = self.encoder(self.embedding(source), key_padding_mask=padding_mask(source))
+        masks: dict[str, Any] = {"key_padding_mask": padding_mask(source)}
+        if self.is_causal:  # padding follows every real token: the causal mask hides it already
+            masks = {"attn_mask": causal_mask(source.size(1), source.device), "is_causal": True}
+        x = self.encoder(self.embedding(source), **masks)
         logits: Tensor = self.output(x)
         return logits
 

@@ -78,7 +78,13 @@ class EncoderDecoder(SequenceModel):
         padding = padding_mask(source)
         return self._decode(self._encode(source, padding), padding, shift_right(target))
 
-    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+    def generate(
+        self,
+        source: Int[Tensor, "N S"],
+        *,
+        max_length: int,
+        blanks: Bool[Tensor, "N T"] | None = None,
+    ) -> Int[Tensor, "N T"]:
         """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
         padding = padding_mask(source)
         memory: Tensor | None = None
@@ -91,7 +97,12 @@ class EncoderDecoder(SequenceModel):
             return self._decode(memory, padding, shift_right(target))[:, -1]
 
         return decode_greedily(
-            self, next_logits, rows=len(source), max_length=max_length, device=source.device
+            self,
+            next_logits,
+            rows=len(source),
+            max_length=max_length,
+            device=source.device,
+            blanks=blanks,
         )
 
     def attention_axes(

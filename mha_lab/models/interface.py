@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, Protocol
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 Axes = tuple[Int[Tensor, "N L"], Int[Tensor, "N S"]]
@@ -56,10 +56,22 @@ class SequenceModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+    def generate(
+        self,
+        source: Int[Tensor, "N S"],
+        *,
+        max_length: int,
+        blanks: Bool[Tensor, "N T"] | None = None,
+    ) -> Int[Tensor, "N T"]:
         """Decode greedily, in evaluation mode: each row up to its ``<eos>``, then ``<pad>``.
 
         T is the length of the longest output, at most ``max_length``.
+
+        Args:
+            source: (N, S) token ids.
+            max_length: the most tokens to produce, ``<eos>`` counted.
+            blanks: True where nothing is asked: there the output, and what later steps read of
+                it, is ``<pad>``, as in the targets of such tasks.
         """
 
     @abstractmethod

@@ -7,7 +7,7 @@ to Sequence Learning with Neural Networks", which reads the source backwards, as
 from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mha_lab.models.checks import check_dropout, check_sizes
@@ -70,7 +70,13 @@ class Recurrent(SequenceModel):
         """Logits of each target token, given the source and the target's earlier tokens."""
         return self._decode(self._encode(source), shift_right(target))[0]
 
-    def generate(self, source: Int[Tensor, "N S"], *, max_length: int) -> Int[Tensor, "N T"]:
+    def generate(
+        self,
+        source: Int[Tensor, "N S"],
+        *,
+        max_length: int,
+        blanks: Bool[Tensor, "N T"] | None = None,
+    ) -> Int[Tensor, "N T"]:
         """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
         state: State | None = None
 
@@ -82,7 +88,12 @@ class Recurrent(SequenceModel):
             return logits[:, -1]
 
         return decode_greedily(
-            self, next_logits, rows=len(source), max_length=max_length, device=source.device
+            self,
+            next_logits,
+            rows=len(source),
+            max_length=max_length,
+            device=source.device,
+            blanks=blanks,
         )
 
     def attention_axes(

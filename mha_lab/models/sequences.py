@@ -39,6 +39,7 @@ def decode_greedily(
     rows: int,
     max_length: int,
     device: torch.device,
+    blanks: Bool[Tensor, "N B"] | None = None,
 ) -> Int[Tensor, "N T"]:
     """Choose the most likely token again and again, until every row has its ``<eos>``.
 
@@ -48,6 +49,7 @@ def decode_greedily(
         rows: how many sequences.
         max_length: the most tokens to produce, ``<eos>`` counted.
         device: where.
+        blanks: True where ``<pad>`` is put in place of a token, and the row goes on.
 
     Returns:
         Each row up to its ``<eos>``, then ``<pad>``.
@@ -64,6 +66,8 @@ def decode_greedily(
     try:
         while output.size(1) < max_length and not is_finished.all():
             token = next_logits(output).argmax(-1).masked_fill(is_finished, Vocabulary.PAD)
+            if blanks is not None and output.size(1) < blanks.size(1):
+                token = token.masked_fill(blanks[:, output.size(1)], Vocabulary.PAD)
             output = torch.cat([output, token[:, None]], dim=1)
             is_finished |= token == Vocabulary.EOS
     finally:

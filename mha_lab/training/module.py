@@ -14,6 +14,8 @@ from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training.optimizer import AdamWRecipe
 
+_PAD, _BLANK = Vocabulary.SPECIAL[Vocabulary.PAD], "_"
+
 
 class SequenceModule(pl.LightningModule):
     """Trains a sequence model; logs losses, accuracies, learning rate and gradient norm.
@@ -170,7 +172,10 @@ class TokenRows(Sequence[list[str]]):
         return len(self._ids)
 
     def __getitem__(self, row: Any) -> Any:
-        return self._vocabulary.decode(self._ids[row].tolist())
+        tokens = self._vocabulary.decode(self._ids[row].tolist())
+        last = max((i for i, token in enumerate(tokens) if token != _PAD), default=-1)
+        # Padding before the end is a place where nothing is asked.
+        return [_BLANK if token == _PAD and i < last else token for i, token in enumerate(tokens)]
 
 
 class TrainingDiverged(Exception):

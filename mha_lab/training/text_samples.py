@@ -5,7 +5,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 
-from mha_lab.tasks.batch import Batch
+from mha_lab.tasks.batch import Batch, blanks
 from mha_lab.training.module import SequenceModule
 
 
@@ -58,7 +58,9 @@ class TextSamples(pl.Callback):
     @staticmethod
     def _table(module: SequenceModule, batch: Batch) -> str:
         text = module.vocabulary.text
-        predicted = module.model.generate(batch.source, max_length=batch.target.shape[1])
+        nothing = blanks(batch.target)
+        asked = {"blanks": nothing} if nothing.any() else {}
+        predicted = module.model.generate(batch.source, max_length=batch.target.shape[1], **asked)
         rows = ["| | source | target | prediction |", "|---|---|---|---|"]
         for row in zip(batch.source, batch.target, predicted, strict=True):
             source, target, prediction = (text(ids.tolist()) for ids in row)
