@@ -40,8 +40,8 @@ class AttentionMap:
         heads: Which heads these are; None when they were averaged. Empty means 0 to H-1.
         whole_scores: The scores of the whole map where this one was pooled; else None.
         pool: What a pooled map holds of each block: "mean" or "max".
-        key_heads: How many heads of keys the call had, where each serves several heads of
-            queries (grouped-query attention); else None.
+        key_heads: Which head of keys each head reads, where several read one (grouped-query
+            attention); else None.
         images: One image a sample whose patches the keys are, or None.
     """
 
@@ -55,7 +55,7 @@ class AttentionMap:
     heads: tuple[int, ...] | None = ()
     whole_scores: dict[str, Tensor] | None = None
     pool: Literal["mean", "max"] = "mean"
-    key_heads: int | None = None
+    key_heads: tuple[int, ...] | None = None
     images: tuple[ImageTokens, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class AttentionMap:
             size=list(self.size),
             scores={name: values.tolist() for name, values in self.scores().items()},
             pool=self.pool,
-            key_heads=self.key_heads,
+            key_heads=None if self.key_heads is None else list(self.key_heads),
             images=None if self.images is None else [self.images[i].about() for i in chosen],
         )
         header, codes = chosen_part(Header.from_json(header), codes, None, max_size)

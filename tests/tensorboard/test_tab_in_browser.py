@@ -208,8 +208,8 @@ def test_pause_keeps_the_step(tab):
 
 def test_two_runs_side_by_side(tab, logdir):
     tab.open(alone=False, run="copy/custom")
-    tab.button("Compare with another run").click()
-    tab.chooser("Run to compare with").select_option("copy/builtin")
+    tab.button("Compare").click()
+    tab.chooser("Run of pane B").select_option("copy/builtin")
     tab.until_state(vs="copy/builtin")
     tab.until_text(".pane:nth-child(2) h2", "copy/builtin")
     left, right = (pane.bounding_box() for pane in tab.get(".pane").all())
@@ -225,9 +225,9 @@ def test_two_runs_side_by_side(tab, logdir):
     shown = [float(text) for text in tab.get(".tooltip .weight").all_text_contents()]
     assert shown == pytest.approx(expected, rel=1e-3)
     assert tab.get(".band:visible").count() == 2 * 6
-    tab.chooser("Layer of this run").select_option(label="decoder.layers.0.self_attn")
+    tab.chooser("Layer of this pane").select_option(label="decoder.layers.0.self_attn")
     tab.until_state(layer2="attention/decoder.layers.0.self_attn")
-    tab.button("Stop comparing").click()
+    tab.button("Remove pane B").click()
     tab.until_state(vs=None, layer2=None)
     assert tab.get(".pane").count() == 1
 
@@ -452,7 +452,7 @@ def test_keys_without_a_place_in_the_address(tab):
     tab.page.keyboard.press("Enter")
     tab.press("?")
     assert tab.get("dialog").is_visible()
-    assert tab.get("dialog kbd").count() == tab.get("dialog dd").count() == 28
+    assert tab.get("dialog kbd").count() == tab.get("dialog dd").count() == 37
     tab.page.keyboard.press("Escape")
     tab.get("dialog").wait_for(state="hidden")
 
