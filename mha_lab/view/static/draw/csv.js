@@ -24,12 +24,13 @@ function weightLines(scene, panes) {
       const name = head === "mean" ? "mean" : (map.heads?.[head] ?? head);
       for (let i = 0; i < weights.length; i += 1) {
         const [query, key] = [Math.floor(i / map.columns), i % map.columns];
+        const kept = Number(weights[i].toPrecision(map.digitsOf(weights[i])));
+        const error = weights[i] === 0 ? 0 : map.errorOf(weights[i]) + Math.abs(kept - weights[i]);
         lines.push([
           pane.run, pane.entry.name, map.kind, pane.step, map.samples[pane.sample], name,
           positionOf(map, "query", query), map.queryTokens?.[query] ?? "",
           positionOf(map, "key", key), map.keyTokens?.[key] ?? "",
-          Number(weights[i].toPrecision(map.digitsOf(weights[i]))),
-          weights[i] === 0 ? 0 : Number(map.errorOf(weights[i]).toPrecision(2)),
+          kept, Number((1.01 * error).toPrecision(2)),
         ]);
       }
     }
