@@ -18,6 +18,8 @@ from mha_lab.errors import UserError, nearest
 from mha_lab.training.run_folder import write_atomically
 
 CONFIG_FILE = "config.yaml"
+WITH_PARTS = "composed"
+"""The option whose parts are groups of their own."""
 
 
 def config_folder() -> Path:
@@ -34,8 +36,28 @@ def config_folder() -> Path:
 
 
 def groups() -> list[str]:
-    """The config groups: ``attention``, ``model``, ``task``, ..."""
-    return sorted(folder.name for folder in config_folder().iterdir() if folder.is_dir())
+    """The config groups: ``attention``, ``attention/weighting``, ``model``, ``task``, ..."""
+    tree = config_folder()
+    return sorted(
+        folder.relative_to(tree).as_posix()
+        for folder in tree.rglob("*")
+        if folder.is_dir() and any(folder.glob("*.yaml"))
+    )
+
+
+def complete(overrides: Sequence[str]) -> list[str]:
+    """Choose attention that has parts where a part of it is chosen and nothing else is said.
+
+    Args:
+        overrides: Hydra overrides, or the words of a command line.
+
+    Returns:
+        The same; with ``attention/weighting=sigmoid`` alone, ``attention=composed`` before it.
+    """
+    names = [word.partition("=")[0].lstrip("+") for word in overrides]
+    parts = (name for name in names if name.count("/") == 1 and name in groups())
+    wholes = {part.split("/")[0]: None for part in parts}
+    return [*(f"{whole}={WITH_PARTS}" for whole in wholes if whole not in names), *overrides]
 
 
 def options(group: str) -> dict[str, str]:
@@ -71,7 +93,7 @@ def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(config_folder()), version_base="1.3"):
-            cfg = hydra_compose("train", list(overrides), return_hydra_config=True)
+            cfg = hydra_compose("train", complete(overrides), return_hydra_config=True)
             OmegaConf.set_struct(cfg, False)
             cfg.hydra.runtime.output_dir = str(run_dir)
             HydraConfig.instance().set_config(cfg)
@@ -88,6 +110,7 @@ def finish(cfg: DictConfig) -> DictConfig:
     from hydra.core.hydra_config import HydraConfig
 
     chosen = dict(HydraConfig.get().runtime.choices)
+    typed = {word.partition("=")[0].lstrip("+") for word in HydraConfig.get().overrides.task}
     run = OmegaConf.create({str(k): v for k, v in cfg.items_ex(resolve=False) if k != "hydra"})
     OmegaConf.resolve(run)
     known = set(OmegaConf.load(config_folder() / "train.yaml")) - {"defaults", "hydra"}
@@ -96,7 +119,11 @@ def finish(cfg: DictConfig) -> DictConfig:
         if str(key) not in known:
             raise UserError(f"unknown key or group {str(key)!r}{nearest(str(key), known)}")
     run["choices"] = {
-        group: chosen[group] for group in groups() if chosen.get(group) not in (None, "null")
+        group: chosen[group]
+        for group in groups()
+        if chosen.get(group) not in (None, "null")
+        # A mechanism with a name has said by it what its parts are.
+        and ("/" not in group or group in typed or chosen[group.split("/")[0]] == WITH_PARTS)
     }
     return run
 
@@ -167,7 +194,8 @@ def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
         if key in groups() and isinstance(value, str):
             part = compose([item.input_line or ""], run_dir=cfg.run_dir)
             OmegaConf.set_struct(cfg, False)
-            cfg[key] = part[key]
+            node = key.replace("/", ".")
+            OmegaConf.update(cfg, node, OmegaConf.select(part, node), merge=False)
             cfg.choices[key] = part.choices[key]
             OmegaConf.set_struct(cfg, True)
             continue
@@ -207,6 +235,9 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
         return f"cannot read an override ({first_line(error)}){given}; write key=value"
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match[1]
+        if key in groups() and "/" in key:
+            whole = key.split("/")[0]
+            return f"{key} is a part of {whole}={WITH_PARTS}, and of what is made from it"
         if key in groups() and "defaults list" in text:
             return f"{key!r} is not chosen by default; add it with +{key}=OPTION"
         with_group = key.split("@")[0]
@@ -233,6 +264,6 @@ def _known_keys() -> list[str]:
             tree = OmegaConf.to_container(
                 OmegaConf.load(config_folder() / group / f"{option}.yaml")
             )
-            keys |= set(flat_keys(tree, f"{group}."))
+            keys |= set(flat_keys(tree, f"{group.replace('/', '.')}."))
     hidden = ("defaults", "hydra", "_target_", "_partial_")
     return sorted(key for key in keys if not any(word in key.split(".") for word in hidden))

@@ -51,6 +51,8 @@ class Retention(nn.Module):
     """
 
     batch_first = True
+    rows_sum_to_one = is_softmax = False
+    knows_order = True
     _qkv_same_embed_dim = False
     """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
 

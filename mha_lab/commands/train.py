@@ -56,9 +56,10 @@ def main(arguments: Sequence[str]) -> int:
         return _resume(resumed, [word for word in arguments if word not in resumed], trusted)
 
     from mha_lab.commands.recipe_check import check_recipe
+    from mha_lab.config import complete
 
     check_recipe(arguments, trusted)
-    return _compose_and_train(arguments)
+    return _compose_and_train(complete(arguments))
 
 
 def _check_options(arguments: Sequence[str]) -> None:
