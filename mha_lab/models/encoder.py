@@ -70,6 +70,7 @@ class Encoder(SequenceModel):
             dropout=dropout,
             norm=norm,
             activation=activation,
+            is_causal=is_causal,
             encoding=places.layers,
         )
         self.encoder = Stack(block, embed_dim=embed_dim, num_layers=num_layers, norm=norm)
