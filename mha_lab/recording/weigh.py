@@ -11,8 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.recording.caller import Caller
-from mha_lab.recording.calls import SCORES_OF, as_heads
+from mha_lab.recording.calls import scores_reader
 from mha_lab.recording.choice import Choice
+from mha_lab.recording.heads import as_heads
 from mha_lab.recording.packed_groups import unpack_groups
 from mha_lab.recording.transforms import is_transformed, outside_transforms
 
@@ -60,9 +61,10 @@ def weigh(
     is_causal = False
     within_transform = any(isinstance(arg, Tensor) and is_transformed(arg) for arg in args)
     part = choice.of_all() if within_transform else choice
-    if func in SCORES_OF:
+    read = scores_reader(func)
+    if read is not None:
         args, kwargs = unpack_groups(caller, args, kwargs)
-        scores = SCORES_OF[func](caller.num_heads, *args, **kwargs)
+        scores = read(caller.num_heads, *args, **kwargs)
         is_causal = scores.is_causal
         size = tuple(scores.shape[2:])
         with torch.autocast(scores.q.device.type, enabled=False):
