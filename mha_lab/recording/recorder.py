@@ -188,6 +188,9 @@ class _Recorder(TorchFunctionMode):
                 samples=call.samples,
                 heads=call.heads,
                 whole_scores=call.scores,
+                whole=call.whole,
+                key_heads=call.key_heads,
+                pool=self._choice.pool,
             )
         )
 

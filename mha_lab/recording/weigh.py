@@ -29,6 +29,8 @@ class Weighed:
         heads: Which heads they are; None when averaged.
         scores: The scores (H,) of the whole map where it was pooled; else None.
         is_causal: Whether no query sees a later key.
+        whole: The whole map where it was pooled and is small; else None.
+        key_heads: Which head of keys each head reads, where several read one; else None.
     """
 
     weights: Float[Tensor, "N H L S"]
@@ -37,6 +39,8 @@ class Weighed:
     heads: tuple[int, ...] | None
     scores: dict[str, Tensor] | None
     is_causal: bool
+    whole: Float[Tensor, "N H L S"] | None = None
+    key_heads: tuple[int, ...] | None = None
 
 
 def weigh(
@@ -78,13 +82,15 @@ def weigh(
     if within_transform:
         weights = outside_transforms(chosen.weights)
         samples = choice.samples_of(weights.shape[0], caller.name)
-        chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None)
+        chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None, whole=None)
     return Weighed(
         weights=chosen.weights,
         size=(size[0], size[1]),
         samples=tuple(chosen.samples),
         heads=None if choice.average_heads else tuple(chosen.heads),
         scores=chosen.scores,
+        whole=chosen.whole,
+        key_heads=None if chosen.key_heads is None else tuple(chosen.key_heads),
         is_causal=is_causal or _sees_no_later_key(chosen.weights, size[0], size[1]),
     )
 
