@@ -57,7 +57,8 @@ def complete(overrides: Sequence[str]) -> list[str]:
     names = [word.partition("=")[0].lstrip("+") for word in overrides]
     parts = (name for name in names if name.count("/") == 1 and name in groups())
     wholes = {part.split("/")[0]: None for part in parts}
-    return [*(f"{whole}={WITH_PARTS}" for whole in wholes if whole not in names), *overrides]
+    chosen = (w for w in wholes if w not in names and WITH_PARTS in options(w))
+    return [*(f"{whole}={WITH_PARTS}" for whole in chosen), *overrides]
 
 
 def options(group: str) -> dict[str, str]:
