@@ -63,11 +63,24 @@ def complete(overrides: Sequence[str]) -> list[str]:
 
 def options(group: str) -> dict[str, str]:
     """The options of a group and the one line that describes each (its first comment)."""
-    found = {}
-    for file in sorted((config_folder() / group).glob("*.yaml")):
-        comments = re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-        found[file.stem] = comments[0] if comments else ""
-    return found
+    return {name: comments[0] if comments else "" for name, comments in _comments(group).items()}
+
+
+def costs(group: str) -> dict[str, str]:
+    """What the options of a group cost in time and memory, where a comment ``# Cost: ...`` says."""
+    return {
+        name: comment.removeprefix("Cost: ")
+        for name, comments in _comments(group).items()
+        for comment in comments
+        if comment.startswith("Cost: ")
+    }
+
+
+def _comments(group: str) -> dict[str, list[str]]:
+    return {
+        file.stem: re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        for file in sorted((config_folder() / group).glob("*.yaml"))
+    }
 
 
 def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
