@@ -18,6 +18,8 @@ from mha_lab.errors import UserError, nearest
 from mha_lab.training.run_folder import write_atomically
 
 CONFIG_FILE = "config.yaml"
+WITH_PARTS = "composed"
+"""The option whose parts are groups of their own."""
 
 
 def config_folder() -> Path:
@@ -34,17 +36,51 @@ def config_folder() -> Path:
 
 
 def groups() -> list[str]:
-    """The config groups: ``attention``, ``model``, ``task``, ..."""
-    return sorted(folder.name for folder in config_folder().iterdir() if folder.is_dir())
+    """The config groups: ``attention``, ``attention/weighting``, ``model``, ``task``, ..."""
+    tree = config_folder()
+    return sorted(
+        folder.relative_to(tree).as_posix()
+        for folder in tree.rglob("*")
+        if folder.is_dir() and any(folder.glob("*.yaml"))
+    )
+
+
+def complete(overrides: Sequence[str]) -> list[str]:
+    """Choose attention that has parts where a part of it is chosen and nothing else is said.
+
+    Args:
+        overrides: Hydra overrides, or the words of a command line.
+
+    Returns:
+        The same; with ``attention/weighting=sigmoid`` alone, ``attention=composed`` before it.
+    """
+    names = [word.partition("=")[0].lstrip("+") for word in overrides]
+    parts = (name for name in names if name.count("/") == 1 and name in groups())
+    wholes = {part.split("/")[0]: None for part in parts}
+    chosen = (w for w in wholes if w not in names and WITH_PARTS in options(w))
+    return [*(f"{whole}={WITH_PARTS}" for whole in chosen), *overrides]
 
 
 def options(group: str) -> dict[str, str]:
     """The options of a group and the one line that describes each (its first comment)."""
-    found = {}
-    for file in sorted((config_folder() / group).glob("*.yaml")):
-        comments = re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-        found[file.stem] = comments[0] if comments else ""
-    return found
+    return {name: comments[0] if comments else "" for name, comments in _comments(group).items()}
+
+
+def costs(group: str) -> dict[str, str]:
+    """What the options of a group cost in time and memory, where a comment ``# Cost: ...`` says."""
+    return {
+        name: comment.removeprefix("Cost: ")
+        for name, comments in _comments(group).items()
+        for comment in comments
+        if comment.startswith("Cost: ")
+    }
+
+
+def _comments(group: str) -> dict[str, list[str]]:
+    return {
+        file.stem: re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        for file in sorted((config_folder() / group).glob("*.yaml"))
+    }
 
 
 def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
@@ -66,15 +102,12 @@ def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
     from hydra.core.hydra_config import HydraConfig
     from hydra.errors import HydraException
 
-    from mha_lab.words import check_choices, parse_word
-
-    check_choices([parse_word(word) for word in overrides], groups())
     # Inside a Hydra job another composition is under way; it must find its state as it left it.
     outer_hydra, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(config_folder()), version_base="1.3"):
-            cfg = hydra_compose("train", list(overrides), return_hydra_config=True)
+            cfg = hydra_compose("train", complete(overrides), return_hydra_config=True)
             OmegaConf.set_struct(cfg, False)
             cfg.hydra.runtime.output_dir = str(run_dir)
             HydraConfig.instance().set_config(cfg)
@@ -91,6 +124,7 @@ def finish(cfg: DictConfig) -> DictConfig:
     from hydra.core.hydra_config import HydraConfig
 
     chosen = dict(HydraConfig.get().runtime.choices)
+    typed = {word.partition("=")[0].lstrip("+") for word in HydraConfig.get().overrides.task}
     run = OmegaConf.create({str(k): v for k, v in cfg.items_ex(resolve=False) if k != "hydra"})
     OmegaConf.resolve(run)
     known = set(OmegaConf.load(config_folder() / "train.yaml")) - {"defaults", "hydra"}
@@ -99,7 +133,11 @@ def finish(cfg: DictConfig) -> DictConfig:
         if str(key) not in known:
             raise UserError(f"unknown key or group {str(key)!r}{nearest(str(key), known)}")
     run["choices"] = {
-        group: chosen[group] for group in groups() if chosen.get(group) not in (None, "null")
+        group: chosen[group]
+        for group in groups()
+        if chosen.get(group) not in (None, "null")
+        # A mechanism with a name has said by it what its parts are.
+        and ("/" not in group or group in typed or chosen[group.split("/")[0]] == WITH_PARTS)
     }
     return run
 
@@ -155,18 +193,23 @@ def read_yaml(file: Path, trusted: Sequence[str] = ()) -> DictConfig | ListConfi
 
 def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     """Apply ``key=value`` and ``group=option`` to a resolved config, refusing unknown keys."""
-    from mha_lab.words import parse_words
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
 
-    parsed = parse_words(overrides)
     cfg = cfg.copy()
     OmegaConf.set_struct(cfg, True)
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    except HydraException as error:
+        raise UserError(explain(error, overrides)) from error
     # Groups first: a value given with its group must land in the new option.
     for item in sorted(parsed, key=lambda item: item.key_or_group not in groups()):
         key, value = item.key_or_group, item.value()
         if key in groups() and isinstance(value, str):
             part = compose([item.input_line or ""], run_dir=cfg.run_dir)
             OmegaConf.set_struct(cfg, False)
-            cfg[key] = part[key]
+            node = key.replace("/", ".")
+            OmegaConf.update(cfg, node, OmegaConf.select(part, node), merge=False)
             cfg.choices[key] = part.choices[key]
             OmegaConf.set_struct(cfg, True)
             continue
@@ -206,6 +249,9 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
         return f"cannot read an override ({first_line(error)}){given}; write key=value"
     if match := re.search(r"Could not override '([^']+)'", text):
         key = match[1]
+        if key in groups() and "/" in key:
+            whole = key.split("/")[0]
+            return f"{key} is a part of {whole}={WITH_PARTS}, and of what is made from it"
         if key in groups() and "defaults list" in text:
             return f"{key!r} is not chosen by default; add it with +{key}=OPTION"
         with_group = key.split("@")[0]
@@ -232,6 +278,6 @@ def _known_keys() -> list[str]:
             tree = OmegaConf.to_container(
                 OmegaConf.load(config_folder() / group / f"{option}.yaml")
             )
-            keys |= set(flat_keys(tree, f"{group}."))
+            keys |= set(flat_keys(tree, f"{group.replace('/', '.')}."))
     hidden = ("defaults", "hydra", "_target_", "_partial_")
     return sorted(key for key in keys if not any(word in key.split(".") for word in hidden))

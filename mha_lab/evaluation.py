@@ -10,8 +10,8 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from mha_lab import config
-from mha_lab.build import build_module, build_parts, build_task
-from mha_lab.errors import UserError, nearest, shown
+from mha_lab.build import Parts, build_module, build_parts, build_task
+from mha_lab.errors import UserError, nearest
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.labels import label_maps
 from mha_lab.recording.recorder import record_attention
@@ -21,7 +21,6 @@ from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training import run_folder
 from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
 from mha_lab.training.module import SequenceModule
-from mha_lab.validation import validate
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,20 @@ def evaluate(
         UserError: no such run or checkpoint, a corrupt one, one that names what is not trusted, or
             overrides that change the model.
     """
+    cfg, parts = load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted)
+    trainer = build_trainer(cfg, logger=False)
+    metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]
+    return {k: float(v) for k, v in metrics.items()}, parts.module.accuracy_by_length()
+
+
+def load_trained(
+    folder: Path,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "best",
+    trusted: Sequence[str] = (),
+) -> tuple[DictConfig, Parts]:
+    """A run's config and parts, with its trained weights; arguments and errors as ``evaluate``."""
     quieten()
     cfg = config.load_run(folder, overrides, trusted=trusted)
     content, vocabulary = _weights(folder, checkpoint)
@@ -72,9 +85,7 @@ def evaluate(
             "can be evaluated"
         )
     _fill(parts.module, content)
-    trainer = build_trainer(cfg, logger=False)
-    metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]
-    return {k: float(v) for k, v in metrics.items()}, parts.module.accuracy_by_length()
+    return cfg, parts
 
 
 def predict(
@@ -100,7 +111,6 @@ def predict(
     """
     quieten()
     cfg = config.load_run(folder, overrides, trusted=trusted)
-    validate(cfg)
     content, vocabulary = _weights(folder, checkpoint)
     module = build_module(cfg, vocabulary)
     _fill(module, content)
@@ -112,20 +122,27 @@ def predict(
             known = " ".join(vocabulary.symbols[:20])
             more = " ..." if len(vocabulary.symbols) > 20 else ""
             raise UserError(
-                f"unknown token {shown(token)}{nearest(token, vocabulary.symbols)} "
+                f"unknown token {token!r}{nearest(token, vocabulary.symbols)} "
                 f"(the run knows: {known}{more})"
             )
     source = torch.tensor([[*vocabulary.encode(tokens), Vocabulary.EOS]])
     try:
-        return _predict(module, source, _blanks(cfg, vocabulary, source))
+        return predict_source(module, source, _blanks(cfg, vocabulary, source))
     except ValueError as error:
         raise UserError(" ".join(str(error).split())) from error
 
 
 @torch.no_grad()
-def _predict(
-    module: SequenceModule, source: Int[Tensor, "1 S"], nothing: Bool[Tensor, "1 S"] | None
+def predict_source(
+    module: SequenceModule, source: Int[Tensor, "1 S"], nothing: Bool[Tensor, "1 T"] | None = None
 ) -> Prediction:
+    """Run a model on one sequence of ids.
+
+    Args:
+        module: a trained one.
+        source: ends in ``<eos>``.
+        nothing: True where nothing is asked; None where the task asks everywhere.
+    """
     # The longest target a model of this source can be asked for: twice its length, and some.
     limit = 2 * source.shape[1] + 8 if nothing is None else source.shape[1]
     asked = {} if nothing is None else {"blanks": nothing}

@@ -2,18 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mha_lab import config
 from mha_lab.build import build
-from mha_lab.models.checks import check_use
 from mha_lab.testing import (
     attention_checks,
+    check_attention,
     check_task,
     position_checks,
 )
+
+
+def parts() -> list[str]:
+    groups = [group for group in config.groups() if group.startswith("attention/")]
+    return [f"{group}={option}" for group in groups for option in config.options(group)]
 
 
 def made(group: str, option: str, tmp_path: Path, *overrides: str) -> object:
@@ -23,21 +27,24 @@ def made(group: str, option: str, tmp_path: Path, *overrides: str) -> object:
 
 @pytest.mark.parametrize("variant", config.options("attention"))
 def test_attention(variant: str, tmp_path: Path) -> None:
-    factory = made("attention", variant, tmp_path)
-    if looks_back_only(factory):
-        pytest.skip(
-            "the checks call without a causal mask; tests/attention/test_states.py does not"
-        )
-    for check in attention_checks():
+    check_attention(made("attention", variant, tmp_path))
+
+
+@pytest.mark.parametrize("part", parts())
+def test_part_of_attention(part: str, tmp_path: Path) -> None:
+    """In a module that is else composed of what is chosen by default."""
+    words = [part, f"data.cache_dir={tmp_path}"]
+    check_attention(build(config.compose(words, run_dir=tmp_path), "attention"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "choice", [f"attention={v}" for v in config.options("attention")] + parts()
+)
+def test_attention_compiles(choice: str, tmp_path: Path) -> None:
+    factory = build(config.compose([choice], run_dir=tmp_path), "attention")
+    for check in attention_checks(slow=True):
         check(factory)
-
-
-def looks_back_only(factory: Any) -> bool:
-    try:
-        check_use(factory(12, 3, dropout=0.0), is_causal=False, is_cross=False)
-    except ValueError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("encoding", config.options("position"))
@@ -66,7 +73,9 @@ def own_files(task: str, folder: Path) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("group", ["attention", "position", "task"])
+@pytest.mark.parametrize(
+    "group", ["attention", "position", "task", *(g for g in config.groups() if "/" in g)]
+)
 def test_every_option_says_what_it_is(group: str) -> None:
     for option, line in config.options(group).items():
         assert 10 < len(line) < 100, f"configs/{group}/{option}.yaml needs a first comment"

@@ -27,7 +27,7 @@ from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
-from mha_lab.attention.states.chunks import chunk_size, cut, join, states_before
+from mha_lab.attention.states.chunks import cut, join, states_before
 from mha_lab.attention.states.precision import exactly
 from mha_lab.ranges import Probability, Size
 
@@ -49,6 +49,8 @@ class DeltaRule(nn.Module):
     """
 
     batch_first = True
+    rows_sum_to_one = is_softmax = False
+    knows_order = True
     _qkv_same_embed_dim = False
     """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
 
@@ -158,12 +160,13 @@ def attend_delta(
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, *, keys: Tensor | None) -> Tensor:
     L, D = q.shape[2:]
-    size = chunk_size(L, CHUNK)
+    if L <= CHUNK:  # one chunk is the matrix itself
+        return _weights(q, k, beta, keys=keys) @ v
     beta = _of_keys(beta, keys).unsqueeze(-1)
     q, k = _unit(q) * float(D**-0.5), _unit(k)
     # What is stored is v - Sᵀk, of the state S that the chunk finds: T β v - (T β k) S.
-    q, k, stored = (cut(x, size, L) for x in (q, k, torch.cat([k, v], -1) * beta))
-    recalled = _recalled(k, cut(beta, size, L))
+    q, k, stored = (cut(x, CHUNK, L) for x in (q, k, torch.cat([k, v], -1) * beta))
+    recalled = _recalled(k, cut(beta, CHUNK, L))
     stored = torch.linalg.solve_triangular(recalled, stored, upper=False, unitriangular=True)
     gains = k.transpose(-1, -2) @ stored
     lost, gained = gains.tensor_split([D], -1)

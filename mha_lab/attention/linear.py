@@ -20,7 +20,7 @@ from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.calls import packed_projection, project, shaped
-from mha_lab.attention.states.chunks import chunk_size, cut, join
+from mha_lab.attention.states.chunks import cut, join
 from mha_lab.attention.states.precision import exactly
 from mha_lab.ranges import Probability, Size
 
@@ -153,11 +153,12 @@ def _attend_to_all(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> T
 
 
 def _attend_causally(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
-    L = q.shape[2]
-    size = chunk_size(L, CHUNK)
-    q = cut(features(q), size, L)
-    k = cut(_features_of_keys(k, keys), size, L)
-    v = cut(_with_ones(v), size, L)
+    L, S = q.shape[2], k.shape[2]
+    if max(L, S) <= CHUNK:  # one chunk is the matrix itself
+        return _weights(q, k, keys=keys, is_causal=True) @ v
+    q = cut(features(q), CHUNK, L)
+    k = cut(_features_of_keys(k, keys), CHUNK, L)
+    v = cut(_with_ones(v), CHUNK, L)
     gains = k.transpose(-1, -2) @ v
     before = F.pad(gains[:, :, :-1].cumsum(2), (0, 0, 0, 0, 1, 0))
     within = (q @ k.transpose(-1, -2)).tril() @ v

@@ -27,7 +27,7 @@ from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
-from mha_lab.attention.states.chunks import chunk_size, cut, join, states_before
+from mha_lab.attention.states.chunks import cut, join, states_before
 from mha_lab.attention.states.precision import exactly
 from mha_lab.ranges import Probability, Size
 
@@ -51,6 +51,8 @@ class Retention(nn.Module):
     """
 
     batch_first = True
+    rows_sum_to_one = is_softmax = False
+    knows_order = True
     _qkv_same_embed_dim = False
     """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
 
@@ -181,15 +183,16 @@ def decays(num_heads: int, like: Tensor) -> Float[Tensor, "H"]:
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
     H, L = q.shape[1:3]
-    size = chunk_size(L, CHUNK)
-    q, k, v = cut(_scaled(q), size, L), cut(_of_keys(k, keys), size, L), cut(v, size, L)
+    if L <= CHUNK:  # one chunk is the matrix itself
+        return _weights(q, k, keys=keys) @ v
+    q, k, v = cut(_scaled(q), CHUNK, L), cut(_of_keys(k, keys), CHUNK, L), cut(v, CHUNK, L)
     gamma = decays(H, q).view(H, 1, 1)
-    step = torch.arange(size, device=q.device)
-    from_start, to_end = gamma ** (step + 1).view(-1, 1), gamma ** (size - 1 - step).view(-1, 1)
+    step = torch.arange(CHUNK, device=q.device)
+    from_start, to_end = gamma ** (step + 1).view(-1, 1), gamma ** (CHUNK - 1 - step).view(-1, 1)
     gains = (k * to_end.unsqueeze(1)).transpose(-1, -2) @ v
-    of_chunk = gamma**size
+    of_chunk = gamma**CHUNK
     before = states_before(gains, lambda state, i: gains[:, :, i] + of_chunk * state)
-    within = (q @ k.transpose(-1, -2)) * _decay_matrix(gamma, size).unsqueeze(1)
+    within = (q @ k.transpose(-1, -2)) * _decay_matrix(gamma, CHUNK).unsqueeze(1)
     return join((q * from_start.unsqueeze(1)) @ before + within @ v, L)
 
 

@@ -13,21 +13,15 @@ seconds= is the time for each of these cases; device= is a GPU where there is on
 """
 
 import math
-import os
-import platform
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mha_lab.arguments import no_more, split, whole_number
 from mha_lab.bench.shapes import Shape, read_shapes
+from mha_lab.bench.tables import cell, find_device, machine, show, writable
 from mha_lab.bench.timing import MODES, WEIGHTS, time_case, time_kernels
 from mha_lab.errors import UserError
-from mha_lab.terminal import show_table
-
-if TYPE_CHECKING:
-    import torch
 
 _SETTINGS = ("seconds", "shapes", "device", "csv", "table")
 SHAPES: tuple[Shape, ...] = ((64, 20, 64, 4), (4, 100, 512, 8), (8, 256, 256, 8), (2, 1024, 256, 8))
@@ -46,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
 
     from rich.progress import track
 
-    device = _find_device(settings.get("device"))
-    csv = _writable(settings["csv"]) if "csv" in settings else None
+    device = find_device(settings.get("device"))
+    csv = writable(settings["csv"]) if "csv" in settings else None
     cases = [
         (weights, mode, is_padded, shape)
         for weights in WEIGHTS
@@ -69,49 +63,15 @@ def main(arguments: Sequence[str]) -> int:
         if "memory" not in str(error):
             raise
         raise UserError(f"a shape is too large for the memory of {device}") from error
-    print(_machine(device))
-    _show([list(map(_cell, row.values())) for row in rows], _COLUMNS, numeric=4, **settings)
-    _show(_means(rows), ("weights", "mode", "geometric mean", "largest"), numeric=2, **settings)
-    _show([list(map(_cell, row.values())) for row in least], _KERNEL_COLUMNS, numeric=3, **settings)
+    print(machine(device))
+    show([list(map(cell, row.values())) for row in rows], _COLUMNS, numeric=4, **settings)
+    show(_means(rows), ("weights", "mode", "geometric mean", "largest"), numeric=2, **settings)
+    show([list(map(cell, row.values())) for row in least], _KERNEL_COLUMNS, numeric=3, **settings)
     if csv is not None:
         from mha_lab.training.run_folder import write_rows
 
         write_rows(csv, rows)
     return 0
-
-
-def _writable(name: str) -> Path:
-    """A file that can be written, found out before anything is timed."""
-    file = Path(name)
-    if file.is_dir() or not os.access(file.parent, os.W_OK):
-        raise UserError(f"csv={name} cannot be written: give a file in a folder that exists")
-    return file
-
-
-def _find_device(name: str | None) -> "torch.device":
-    import torch
-
-    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in ("cpu", "cuda"):
-        raise UserError(f"device must be cpu or cuda, got {name!r}")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("device=cuda needs a CUDA GPU, and PyTorch sees none; use device=cpu")
-    return torch.device(name)
-
-
-def _machine(device: "torch.device") -> str:
-    """The processor, PyTorch and its threads, in a line."""
-    import torch
-
-    if device.type == "cuda":
-        return f"{torch.cuda.get_device_name(device)}, PyTorch {torch.__version__}"
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")  # Linux tells no name otherwise
-    for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
-        if line.startswith("model name"):
-            processor = line.partition(":")[2].strip()
-            break
-    return f"{processor}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}"
 
 
 def _means(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -122,19 +82,3 @@ def _means(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
             means.append([weights, mode, f"{mean:.2f}", f"{max(ratios):.2f}"])
     return means
-
-
-def _cell(value: str | float) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else value
-
-
-def _show(
-    rows: Sequence[Sequence[str]], columns: Sequence[str], *, numeric: int, **settings: str
-) -> None:
-    if "table" in settings:
-        from mha_lab.reporting.document import Table as Document
-        from mha_lab.reporting.markdown import markdown_table
-
-        print(f"\n{markdown_table(Document(columns, rows, '', numeric))}")
-        return
-    show_table(columns, rows, numeric=numeric)

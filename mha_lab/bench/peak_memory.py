@@ -1,5 +1,6 @@
 """The most memory that a call has allocated at one time, beyond what there was before."""
 
+import os
 from collections.abc import Callable
 
 import torch
@@ -21,6 +22,7 @@ def peak_bytes(call: Callable[[], object], device: torch.device) -> int:
         before = torch.cuda.memory_allocated(device)
         call()
         return torch.cuda.max_memory_allocated(device) - before
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else each run prints when it began and ended
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         call()
     total = peak = 0

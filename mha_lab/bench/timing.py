@@ -58,7 +58,7 @@ def time_case(
         lengths = torch.linspace(L / 2, L, N, device=device).round()
         call["key_padding_mask"] = torch.arange(L, device=device) >= lengths[:, None]
     their_step, our_step = (_step(one, call, shape, mode, device) for one in (theirs, ours))
-    torch_ms, our_ms = _alternate(their_step, our_step, seconds, device)
+    torch_ms, our_ms = alternate(their_step, our_step, seconds=seconds, device=device)
     torch_bytes, our_bytes = peak_bytes(their_step, device), peak_bytes(our_step, device)
     return {
         "weights": weights, "mode": mode, "padding": "yes" if is_padded else "no",
@@ -88,7 +88,9 @@ def time_kernels(
 
     module = nn.MultiheadAttention(shape[2], shape[3], batch_first=True, device=device)
     whole = _step(module, dict(WEIGHTS["off"]), shape, mode, device)
-    torch_ms, kernels_ms = _alternate(whole, kernels_step(shape, mode, device), seconds, device)
+    torch_ms, kernels_ms = alternate(
+        whole, kernels_step(shape, mode, device), seconds=seconds, device=device
+    )
     return {
         "mode": mode, "shape": ", ".join(map(str, shape)),
         "torch_ms": torch_ms, "kernels_ms": kernels_ms, "ratio": kernels_ms / torch_ms,
@@ -117,24 +119,41 @@ def _step(
     return run
 
 
-def _alternate(
-    first: Callable[[], None], second: Callable[[], None], seconds: float, device: "torch.device"
-) -> tuple[float, float]:
-    """Median milliseconds of two calls that take turns for a time, after some rounds of warm-up."""
+def alternate(
+    *calls: Callable[[], None],
+    seconds: float,
+    device: "torch.device",
+    least: int = 5,
+    warm_up: int = 3,
+) -> tuple[float, ...]:
+    """Time calls that take turns.
+
+    Args:
+        calls: What to run.
+        seconds: For how long.
+        device: Where they run.
+        least: How many rounds at least.
+        warm_up: How many rounds before those that count.
+
+    Returns:
+        The median of each, in milliseconds.
+    """
     import torch
 
-    taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(3):
-        first()
-        second()
+    def run(call: Callable[[], None]) -> float:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        since = time.perf_counter()
+        call()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return 1000 * (time.perf_counter() - since)
+
+    for _ in range(warm_up):
+        for call in calls:
+            run(call)
+    rounds: list[list[float]] = []
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(taken[0]) < 5:
-        for call, times in zip((first, second), taken, strict=True):
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            since = time.perf_counter()
-            call()
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            times.append(1000 * (time.perf_counter() - since))
-    return statistics.median(taken[0]), statistics.median(taken[1])
+    while time.perf_counter() < end or len(rounds) < least:
+        rounds.append([run(call) for call in calls])
+    return tuple(statistics.median(times) for times in zip(*rounds, strict=True))

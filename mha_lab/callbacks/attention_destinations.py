@@ -178,4 +178,5 @@ def _to_files(folder: Path, snapshot: Snapshot) -> None:
 def on_cpu(one: AttentionMap) -> AttentionMap:
     """The same map, its weights on the CPU."""
     scores = one.whole_scores and {name: one.whole_scores[name].cpu() for name in one.whole_scores}
-    return replace(one, weights=one.weights.cpu(), whole_scores=scores)
+    whole = None if one.whole is None else one.whole.cpu()
+    return replace(one, weights=one.weights.cpu(), whole_scores=scores, whole=whole)

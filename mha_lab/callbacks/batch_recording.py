@@ -25,7 +25,7 @@ class BatchRecording:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._maps: list[AttentionMap] | None = None
-        self._has_warned = False
+        self._told: set[bool] = set()  # whether there were maps when the recorder had its say
 
     def start(self, model: nn.Module, **options: Any) -> None:
         """Record from now on.
@@ -41,7 +41,7 @@ class BatchRecording:
     def stop(self) -> list[AttentionMap]:
         """Give the maps of what ran since ``start``; none where nothing was recorded.
 
-        The first time that this happens, a warning says why.
+        The first time that this happens, or that something is missing, a warning says so.
         """
         while self in _OPEN:
             _OPEN.pop()._close()
@@ -55,12 +55,13 @@ class BatchRecording:
         self._maps = None
 
     def _close(self, *, in_silence: bool = False) -> None:
-        """End the recording; the recorder says so when it is empty, unless it ends by an error."""
-        if in_silence or self._has_warned:
+        """End the recording; the recorder says once what is missing, unless it ends by an error."""
+        has_maps = bool(self._maps)
+        if in_silence or has_maps in self._told:
             self._stack.__exit__(_Discarded, _Discarded(), None)
         else:
             self._stack.close()
-        self._has_warned = self._has_warned or not (self._maps or in_silence)
+            self._told.add(has_maps)
 
 
 class _Discarded(Exception):

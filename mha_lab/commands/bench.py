@@ -2,6 +2,7 @@
 
 Usage:
   python -m mha_lab bench attention   our MultiheadAttention against torch's
+  python -m mha_lab bench zoo         every mechanism and encoding against our MultiheadAttention
   python -m mha_lab bench loop        the training harness against a bare PyTorch loop
   python -m mha_lab bench recording   training with attention maps against training without
   python -m mha_lab bench sweep       eight trials as one sweep against eight runs
@@ -16,7 +17,7 @@ from types import ModuleType
 
 from mha_lab.errors import UserError, nearest
 
-_BENCHES = ("attention", "loop", "recording", "sweep", "pruning")
+_BENCHES = ("attention", "zoo", "loop", "recording", "sweep", "pruning")
 
 
 def main(arguments: Sequence[str]) -> int:

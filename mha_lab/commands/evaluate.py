@@ -6,20 +6,29 @@ Usage:
   python -m mha_lab evaluate run=FOLDER task=sort            another task of the same vocabulary
   python -m mha_lab evaluate run=FOLDER checkpoint=last      the last weights, not the best
   python -m mha_lab evaluate run=FOLDER trust=my_variants    a run of code of your own
+  python -m mha_lab evaluate run=FOLDER lengths=1-10,11-20,21-40 samples=2000
+                                                             lengths, in and beyond training
 
-Prints the accuracy, whole and by length, and keeps it in FOLDER/evaluations/.
+Prints the accuracy, whole and by length, and keeps it in FOLDER/evaluations/. With lengths= that is
+for each range and each length: the sequence accuracy, also with the length given; the token
+accuracy, teacher forced and free running; standard errors; a plot with the training range shaded;
+and the attention maps of one sequence of each range, a wrong one where there is one.
 """
 
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mha_lab import trust
-from mha_lab.arguments import split
+from mha_lab.arguments import split, whole_number
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
-_SETTINGS = ("run", "checkpoint", trust.SETTING)
+_SETTINGS = ("run", "checkpoint", "lengths", "samples", trust.SETTING)
+_LONGEST = 10_000
+_BEYOND = "longer than in training"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,30 +36,103 @@ def main(arguments: Sequence[str]) -> int:
     settings, overrides = split(arguments, _SETTINGS)
     if "run" not in settings:
         raise UserError("evaluate needs run=FOLDER, the folder of a trained run")
+    if "samples" in settings and "lengths" not in settings:
+        raise UserError("samples= goes with lengths=; the test set's size is data.test_size=")
+    folder = Path(settings["run"])
+    common = {
+        "checkpoint": settings.get("checkpoint", "best"),
+        "trusted": trust.modules(settings.get(trust.SETTING)),
+    }
+    kept = folder / "evaluations" / time.strftime("%Y-%m-%d_%H-%M-%S")
+    if "lengths" in settings:
+        ranges = _ranges(settings["lengths"])
+        samples = whole_number("samples", settings.get("samples", "2000"), low=1, high=10**7)
+        longest = _by_range(folder, ranges, overrides, samples, common, kept)
+    else:
+        longest = _by_test_set(folder, overrides, common, kept)
+    from mha_lab.length_evaluation import why_beyond
 
+    reason = why_beyond(folder, longest, common["trusted"])
+    if reason is not None:
+        print(reason)
+    print(kept)
+    return 0
+
+
+def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any], kept: Path) -> int:
+    """Test on the test set; the longest length in it."""
     from mha_lab.evaluation import evaluate
+    from mha_lab.length_evaluation import trained_lengths
     from mha_lab.training.run_folder import write_rows, write_summary
 
-    folder = Path(settings["run"])
-    metrics, rows = evaluate(
-        folder,
-        overrides,
-        checkpoint=settings.get("checkpoint", "best"),
-        trusted=trust.modules(settings.get(trust.SETTING)),
-    )
+    metrics, rows = evaluate(folder, overrides, **common)
+    trained = trained_lengths(folder, common["trusted"])
+    longest = max((int(row["length"]) for row in rows), default=0)
+    limit = trained[1] if trained else longest
     show_table(
-        ("length", "sequences", "sequence accuracy"),
+        ("length", "sequences", "sequence accuracy", ""),
         [
-            (f"{row['length']:.0f}", f"{row['sequences']:.0f}", f"{row['sequence_accuracy']:.4f}")
+            (
+                f"{row['length']:.0f}",
+                f"{row['sequences']:.0f}",
+                f"{row['sequence_accuracy']:.4f}",
+                _BEYOND if row["length"] > limit else "",
+            )
             for row in rows
         ],
-        numeric=3,
+        numeric=4,
     )
     for key, value in metrics.items():
         print(f"{key:<24} {value:.4f}")
-    kept = folder / "evaluations" / time.strftime("%Y-%m-%d_%H-%M-%S")
     kept.mkdir(parents=True, exist_ok=True)
     write_rows(kept / "accuracy_by_length.csv", rows)
-    write_summary(kept, {"overrides": overrides, **metrics})
-    print(kept)
-    return 0
+    write_summary(kept, {"overrides": list(overrides), **metrics})
+    return longest
+
+
+def _by_range(
+    folder: Path,
+    ranges: Sequence[tuple[int, int]],
+    overrides: Sequence[str],
+    samples: int,
+    common: dict[str, Any],
+    kept: Path,
+) -> int:
+    """Test on ranges of lengths; the longest of them."""
+    from mha_lab.length_evaluation import evaluate_lengths
+    from mha_lab.length_files import write_evaluation
+    from mha_lab.training.length_scores import MEASURES
+
+    result = evaluate_lengths(folder, ranges, overrides, samples=samples, **common)
+    show_table(
+        ("lengths", "sequences", *MEASURES.values(), ""),
+        [
+            (
+                row["lengths"],
+                str(row["sequences"]),
+                *(f"{row[name]:.4f} ± {row[f'{name}_error']:.4f}" for name in MEASURES),
+                _BEYOND if row["beyond"] else "",
+            )
+            for row in result.ranges
+        ],
+        numeric=6,
+    )
+    print(f"± standard error; a symbol that is guessed is right in {result.chance:.4f}")
+    write_evaluation(result, kept, overrides=overrides)
+    return max(high for _, high in ranges)
+
+
+def _ranges(text: str) -> list[tuple[int, int]]:
+    """Read ``1-10,11-20,40``."""
+    found = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= low <= high <= _LONGEST:
+            raise UserError(
+                f"lengths= takes ranges from 1 to {_LONGEST} such as 1-10,11-20, got {part!r}"
+            )
+        found.append((low, high))
+    if len(set(found)) < len(found):
+        raise UserError(f"lengths={text} names a range twice")
+    return found

@@ -39,9 +39,11 @@ class AttentionMap:
         samples: Which samples of the batch these are. Empty means 0 to N-1.
         heads: Which heads these are; None when they were averaged. Empty means 0 to H-1.
         whole_scores: The scores of the whole map where this one was pooled; else None.
+        whole: The whole map where this one was pooled and it is small, kept until its tokens are
+            known: they make scores too.
         pool: What a pooled map holds of each block: "mean" or "max".
-        key_heads: How many heads of keys the call had, where each serves several heads of
-            queries (grouped-query attention); else None.
+        key_heads: Which head of keys each head reads, where several read one (grouped-query
+            attention); else None.
         images: One image a sample whose patches the keys are, or None.
     """
 
@@ -54,8 +56,9 @@ class AttentionMap:
     samples: tuple[int, ...] = ()
     heads: tuple[int, ...] | None = ()
     whole_scores: dict[str, Tensor] | None = None
+    whole: Float[Tensor, "N H L S"] | None = None
     pool: Literal["mean", "max"] = "mean"
-    key_heads: int | None = None
+    key_heads: tuple[int, ...] | None = None
     images: tuple[ImageTokens, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -105,7 +108,8 @@ class AttentionMap:
 
         Returns:
             Those that the map has: duplicate_token and induction need tokens, the same on both
-            axes. A pooled map has those of the whole map that need no tokens.
+            axes. A pooled map has those of the whole map; of one with more than a million weights
+            those that need no tokens.
         """
         if self.whole_scores is not None:
             return self.whole_scores
@@ -143,7 +147,7 @@ class AttentionMap:
             size=list(self.size),
             scores={name: values.tolist() for name, values in self.scores().items()},
             pool=self.pool,
-            key_heads=self.key_heads,
+            key_heads=None if self.key_heads is None else list(self.key_heads),
             images=None if self.images is None else [self.images[i].about() for i in chosen],
         )
         header, codes = chosen_part(Header.from_json(header), codes, None, max_size)
@@ -184,7 +188,17 @@ class AttentionMap:
             query_tokens=self._labels("query", query_tokens, axis=0),
             key_tokens=self._labels("key", key_tokens, axis=1),
             images=self._images(key_tokens),
+            whole_scores=self._scores_of_whole(query_tokens),
+            whole=None,
         )
+
+    def _scores_of_whole(self, tokens: Sequence[Sequence[str]] | None) -> dict[str, Tensor] | None:
+        """The whole map's scores, by its tokens where both are there."""
+        if self.whole is None or tokens is None:
+            return self.whole_scores
+        length = self.size[0]
+        rows = [pool_tokens(row, length, length) for row in tokens]
+        return score_weights(self.whole, rows, is_one_sequence=self.kind != "cross")
 
     def _images(self, tokens: Sequence[Sequence[str]] | None) -> tuple[ImageTokens, ...] | None:
         """The images whose patches the keys are, if each key is one."""

@@ -1,7 +1,8 @@
 """Scores that say in one number what a head does.
 
-Each is a mean over queries; queries whose every key is blocked, and padding (a token labelled ""),
-do not count. Positions of queries and keys are counted from 0 along both axes.
+Each is a mean over queries; queries whose every key is blocked, and padding (a token labelled ""
+or as in ``PADDING``), do not count. Positions of queries and keys are counted from 0 along both
+axes.
 
 =============== ===================================================================== ==========
 score           mean over queries i of                                                 source
@@ -48,6 +49,9 @@ SCORE_NAMES = (
     "induction",
 )
 """All scores, in the order in which they are shown."""
+
+PADDING = ("", "<pad>", "[PAD]", "<PAD>", "<|pad|>", "[pad]")
+"""Labels of places that are no tokens: none, and what tokenizers call padding."""
 
 _NEGLIGIBLE = 0.01
 
@@ -121,7 +125,8 @@ def score_weights(
 
     Args:
         weights: The map (N, H, L, S), not pooled.
-        query_tokens: One list of L labels a sample; "" is padding. None where there are none.
+        query_tokens: One list of L labels a sample; those of ``PADDING`` do not count. None where
+            there are none.
         is_one_sequence: Whether queries and keys are the same tokens.
 
     Returns:
@@ -135,7 +140,7 @@ def score_weights(
         sums.add(weights)
         return sums.means()
     is_query = torch.tensor(
-        [[token != "" for token in row] for row in query_tokens], device=weights.device
+        [[token not in PADDING for token in row] for row in query_tokens], device=weights.device
     )
     sums.add(weights, is_query=is_query)
     if is_one_sequence and weights.shape[-2] == weights.shape[-1]:
@@ -149,7 +154,7 @@ def score_weights(
 
 def _earlier_occurrences(tokens: Sequence[Sequence[str]]) -> Bool[Tensor, "N L L"]:
     """Whether key j is an earlier occurrence of the token of query i; padding never is."""
-    numbers: dict[str, int] = {"": 0}
+    numbers: dict[str, int] = dict.fromkeys(PADDING, 0)
     rows = [[numbers.setdefault(token, len(numbers)) for token in row] for row in tokens]
     ids = torch.tensor(rows)
     same = (ids[:, :, None] == ids[:, None, :]) & (ids > 0)[:, :, None]

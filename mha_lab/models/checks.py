@@ -1,12 +1,8 @@
 """What no model can be built from, refused in a sentence."""
 
-from typing import Literal, get_args
-
 from torch import nn
 
-Norm = Literal["pre", "post"]
-NORMS = get_args(Norm)
-Activation = Literal["relu", "gelu"]
+NORMS = ("pre", "post")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 
 

@@ -7,7 +7,6 @@ and most plain code call ``scaled_dot_product_attention``.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,12 +18,9 @@ from torch import Tensor
 from mha_lab.attention.multihead.padding import attend_without_padding
 from mha_lab.attention.multihead.together import attend_with_weights
 from mha_lab.recording.distribution import Scores
-
-_MHA_SIGNATURE = inspect.signature(F.multi_head_attention_forward)
-
-
-HeadsOf = Callable[[int], int | None]
-"""H of a tensor (N·H, L, D), from its N·H; None when the caller does not tell."""
+from mha_lab.recording.flex import FlexModification, is_flex_attention
+from mha_lab.recording.heads import HeadsOf, as_heads
+from mha_lab.recording.mha_call import scores_of_mha
 
 
 def scores_of_sdpa(
@@ -45,7 +41,7 @@ def scores_of_sdpa(
         heads_of: Splits tensors (N·H, L, D).
         query: (..., L, D): (N, H, L, D), (N·H, L, D) or (L, D).
         key: (..., S, D).
-        value: (..., S, Dv); not used.
+        value: (..., S, Dv).
         attn_mask: Bool (True attends) or float, broadcastable to (..., L, S).
         dropout_p: Not used: the weights are those before dropout.
         is_causal: Whether query i sees keys 0..i only.
@@ -58,12 +54,13 @@ def scores_of_sdpa(
     biases: list[Tensor] = []
     allowed: list[Tensor] = []
     if query.is_nested:
-        query, key, is_token = _pad(query, key)
+        query, key, value, is_token = _pad(query, key, value)
         allowed.append(is_token)
     q, k = _as_autocast(query), _as_autocast(key)
     if not enable_gqa and q.shape[:-2] != k.shape[:-2]:
         leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]
         q, k = q.expand(*leading, *q.shape[-2:]), k.expand(*leading, *k.shape[-2:])
+        value = value.expand(*leading, *value.shape[-2:])
     if attn_mask is not None:
         if attn_mask.ndim > 2 and q.ndim != 4:  # its leading axes are about to be joined or split
             attn_mask = attn_mask.expand(*q.shape[:-2], *attn_mask.shape[-2:])
@@ -78,81 +75,47 @@ def scores_of_sdpa(
         allowed=tuple(allowed),
         is_causal=is_causal,
         dtype=torch.promote_types(q.dtype, torch.float32),
+        values=lambda: as_heads(value, heads_of),
     )
 
 
-def scores_of_mha(heads_of: HeadsOf, *args: Any, **kwargs: Any) -> Scores:
-    """The scores of ``F.multi_head_attention_forward``, whose arguments these are but the first.
+def scores_of_flex(
+    heads_of: HeadsOf,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Callable[..., Tensor],
+    block_mask: tuple[Any, ...],
+    scale: float,
+    *others: Any,
+) -> Scores:
+    """The scores of the operator behind ``flex_attention``.
 
-    Its queries and keys are projected again here; bias_k, add_zero_attn, static_k, both masks and
-    the causal hint mean what they mean in torch.
+    Args:
+        heads_of: Not used: there are always four axes.
+        query: (N, H, L, D).
+        key: (N or 1, H_kv, S, D), where H_kv divides H.
+        value: (N or 1, H_kv, S, Dv).
+        score_mod: Changes a score.
+        block_mask: Its last part, a function, is what counts; the others say where it is true.
+        scale: Factor of q·k.
+        others: Options of kernels.
     """
-    call = _MHA_SIGNATURE.bind(*args, **kwargs)
-    call.apply_defaults()
-    a = call.arguments
-    query, key, H = a["query"], a["key"], a["num_heads"]
-    if query.ndim == 2:
-        query, key = query.unsqueeze(1), key.unsqueeze(1)
-    N, E = query.shape[1:]
-
-    def per_head(projected: Tensor) -> Tensor:
-        return projected.view(-1, N, H, E // H).permute(1, 2, 0, 3)
-
-    if a["use_separate_proj_weight"]:
-        w_q, w_k = a["q_proj_weight"], a["k_proj_weight"]
-    else:
-        w_q, w_k, _ = a["in_proj_weight"].chunk(3)
-    b_q, b_k, _ = (None,) * 3 if a["in_proj_bias"] is None else a["in_proj_bias"].chunk(3)
-    q = per_head(F.linear(query, w_q, b_q))
-    if a["static_k"] is None:
-        k = per_head(F.linear(key, w_k, b_k))
-    else:
-        k = a["static_k"].view(N, H, -1, E // H)
-
-    added = []  # keys that the module adds to those given; no mask blocks them
-    if a["bias_k"] is not None:
-        added.append(per_head(a["bias_k"].to(k.dtype).expand(1, N, E)))
-    if a["add_zero_attn"]:
-        added.append(k.new_zeros(N, H, 1, E // H))
-    k = torch.cat([k, *added], dim=2)
-
-    masks = []
-    padding, attn_mask = a["key_padding_mask"], a["attn_mask"]
-    is_causal = a["is_causal"] and padding is None and not a["need_weights"]
-    if padding is not None:
-        masks.append(padding.reshape(N, 1, 1, -1))
-    if attn_mask is not None and not is_causal:
-        masks.append(as_heads(attn_mask, lambda rows: H if rows == N * H else None))
-    # nn.MultiheadAttention says True where a key is blocked, Scores where it is allowed.
-    masks = [~mask if mask.dtype == torch.bool else mask for mask in masks]
-    masks = [F.pad(mask, (0, len(added)), value=mask.dtype == torch.bool) for mask in masks]
+    q = _as_autocast(query)
+    k = _as_autocast(key).expand(q.shape[0], *key.shape[1:])
     return Scores(
         q,
         k,
-        scale=1 / math.sqrt(E // H),
-        biases=tuple(mask for mask in masks if mask.dtype != torch.bool),
-        allowed=tuple(mask for mask in masks if mask.dtype == torch.bool),
-        is_causal=is_causal,
+        scale=scale,
         dtype=torch.promote_types(q.dtype, torch.float32),
+        modification=FlexModification(
+            score_mod,
+            block_mask[-1],
+            samples=torch.arange(q.shape[0], device=q.device),
+            heads=torch.arange(q.shape[1], device=q.device),
+        ),
+        values=lambda: value.expand(q.shape[0], *value.shape[1:]),
     )
-
-
-def as_heads(tensor: Tensor, heads_of: HeadsOf) -> Tensor:
-    """Give a tensor (..., A, B) the four axes (N, H, A, B).
-
-    Args:
-        tensor: (A, B), (N·H, A, B), (N, H, A, B), or with more leading axes, which join H.
-        heads_of: Splits the first of three axes, batch-major.
-
-    Returns:
-        A view where possible.
-    """
-    if tensor.ndim == 3:
-        heads = heads_of(tensor.shape[0]) or 1
-        return tensor.reshape(tensor.shape[0] // heads, heads, *tensor.shape[1:])
-    if tensor.ndim > 4:
-        return tensor.flatten(1, -3)
-    return tensor.reshape((1,) * (4 - tensor.ndim) + tensor.shape)
 
 
 def _as_autocast(tensor: Tensor) -> Tensor:
@@ -163,8 +126,8 @@ def _as_autocast(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _pad(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Pad nested queries and keys (N, H, ragged, D); the mask says where both are tokens."""
+def _pad(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Pad nested tensors (N, H, ragged, D); the mask says where both are tokens."""
 
     def padded(nested: Tensor) -> tuple[Tensor, Tensor]:
         samples = [sample.transpose(0, 1) for sample in nested.unbind()]
@@ -175,7 +138,8 @@ def _pad(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     q, is_query = padded(query)
     k, is_key = padded(key)
-    return q, k, (is_query[:, :, None] & is_key[:, None, :]).unsqueeze(1)
+    is_token = (is_query[:, :, None] & is_key[:, None, :]).unsqueeze(1)
+    return q, k, padded(value)[0], is_token
 
 
 def scores_of_attend_with_weights(
@@ -211,10 +175,17 @@ SCORES_OF: dict[Callable[..., Any] | None, Callable[..., Scores]] = {
 """The functions whose calls are recorded, and how their arguments are read."""
 
 
+def scores_reader(func: Callable[..., Any] | None) -> Callable[..., Scores] | None:
+    """What reads the scores of a call of this function; None where it is none of these."""
+    if func in SCORES_OF:
+        return SCORES_OF[func]
+    return scores_of_flex if func is not None and is_flex_attention(func) else None
+
+
 def reads_attention(func: Callable[..., Any]) -> bool:
     """Whether a call of this function is attention.
 
     Beside torch's own functions it is one that has an ``attention_weights``: a function of the same
     arguments that returns the weights (N, H, L, S).
     """
-    return func in SCORES_OF or hasattr(func, "attention_weights")
+    return scores_reader(func) is not None or hasattr(func, "attention_weights")

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.maps.scores import ScoreSums, score_weights
 from mha_lab.recording.distribution import Pool, Scores, attention_distribution, pool_map
 from mha_lab.recording.transforms import is_transformed
+
+_SMALL = 2**20
+"""Weights of a whole map that is kept, 4 MiB, until its tokens are known."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,16 @@ class Chosen:
         samples: Which samples of the batch these are.
         heads: Which heads these are, or are averaged.
         scores: The scores (H,) of the whole map where it was pooled; else None.
+        whole: The whole map where it was pooled and is small: tokens may come to score it by.
+        key_heads: Which head of keys each head reads, where several read one; else None.
     """
 
     weights: Float[Tensor, "N H L S"]
     samples: list[int]
     heads: list[int]
     scores: dict[str, Tensor] | None = None
+    whole: Float[Tensor, "N H L S"] | None = None
+    key_heads: list[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,29 @@ class Choice:
         samples = self.samples_of(scores.shape[0], name)
         heads = _indices("heads", self.heads, scores.shape[1], name)
         sums = ScoreSums()
+        blocks: list[Tensor] = []
+        is_small = len(samples) * len(heads) * scores.shape[2] * scores.shape[3] <= _SMALL
+
+        def visit(block: Tensor, start: int) -> None:
+            sums.add(block, start)
+            if is_small:
+                blocks.append(block)
+
         weights = attention_distribution(
             scores.select(samples, heads),
             average_heads=self.average_heads,
             max_size=self.max_size,
             pool=self.pool,
-            visit=sums.add,
+            visit=visit,
         )
-        is_scored = weights.shape[2:] != scores.shape[2:] and not is_transformed(weights)
-        return Chosen(weights, samples, heads, sums.means() if is_scored else None)
+        group = scores.q.shape[1] // max(1, scores.k.shape[1])
+        key_heads = [head // group for head in heads] if group > 1 else None
+        if self.average_heads:
+            key_heads = None
+        if weights.shape[2:] == scores.shape[2:] or is_transformed(weights):
+            return Chosen(weights, samples, heads, key_heads=key_heads)
+        whole = torch.cat(blocks, 2) if blocks else None
+        return Chosen(weights, samples, heads, sums.means(), whole, key_heads)
 
     def of_weights(self, weights: Float[Tensor, "N H L S"], name: str) -> Chosen:
         """The chosen part of a call whose weights exist already."""
@@ -83,7 +105,8 @@ class Choice:
         if self.max_size is None or max(chosen.shape[-2:]) <= self.max_size:
             return Chosen(chosen, samples, heads)
         pooled = pool_map(chosen, self.max_size, self.pool)
-        return Chosen(pooled, samples, heads, score_weights(chosen))
+        whole = chosen if chosen.numel() <= _SMALL else None
+        return Chosen(pooled, samples, heads, score_weights(chosen), whole)
 
     def samples_of(self, size: int, name: str) -> list[int]:
         """Which samples of a batch of this size."""

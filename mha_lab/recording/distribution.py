@@ -10,13 +10,15 @@ here a second time, in at least float32 and without gradient, a block of query r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from mha_lab.recording.flex import FlexModification
 
 Pool = Literal["mean", "max"]
 
@@ -36,6 +38,9 @@ class Scores:
         allowed: Bool masks of four axes, broadcastable to (N, H, L, S), True where a query may
             attend.
         is_causal: Whether query i may attend to keys 0..i only (aligned top-left, as in torch).
+        dtype: What the scores are computed in.
+        modification: What ``flex_attention`` does to them.
+        values: Gives the projected values (N, H_kv, S, D), if they are known.
     """
 
     q: Float[Tensor, "N H L D"]
@@ -44,7 +49,9 @@ class Scores:
     biases: tuple[Float[Tensor, ...], ...] = ()
     allowed: tuple[Bool[Tensor, ...], ...] = ()
     is_causal: bool = False
-    dtype: torch.dtype = field(default=torch.float32)
+    dtype: torch.dtype = torch.float32
+    modification: FlexModification | None = None
+    values: Callable[[], Float[Tensor, "N Hkv S D"]] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -53,7 +60,7 @@ class Scores:
 
     def select(self, samples: list[int], heads: list[int]) -> Scores:
         """Keep the samples and heads with these indices."""
-        group = self.q.shape[1] // self.k.shape[1]
+        group = self.q.shape[1] // max(1, self.k.shape[1])
         of_samples, of_heads = _index(samples), _index(heads)
         key_heads = of_heads if group == 1 else _index([head // group for head in heads])
 
@@ -67,6 +74,7 @@ class Scores:
             k=self.k[of_samples][:, key_heads],
             biases=tuple(pick(mask) for mask in self.biases),
             allowed=tuple(pick(mask) for mask in self.allowed),
+            modification=self.modification and self.modification.select(of_samples, of_heads),
         )
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "N H rows S"]:
@@ -85,8 +93,10 @@ class Scores:
             query = torch.arange(start, stop, device=q.device)[:, None]
             key = torch.arange(self.k.shape[2], device=q.device)
             scores.masked_fill_(key > query, -torch.inf)
+        if self.modification is not None:
+            scores = self.modification(scores, start)
         weights = scores.softmax(-1)
-        if self.biases or self.allowed:
+        if self.biases or self.allowed or self.modification is not None:
             # A row whose every key is blocked has no distribution: softmax says NaN, we say 0.
             has_no_key = (scores == -torch.inf).all(-1, keepdim=True)
             weights = weights.masked_fill(has_no_key, 0.0)

@@ -6,11 +6,11 @@ Each call is answered by torch itself; where it is attention, its weights are co
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,12 +21,15 @@ from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.caller import Caller, find_caller, kind_of_call, module_names
 from mha_lab.recording.calls import reads_attention
 from mha_lab.recording.choice import Choice
+from mha_lab.recording.control_flow import call_watched
 from mha_lab.recording.distribution import Pool
-from mha_lab.recording.empty import Unrecorded, why_empty
+from mha_lab.recording.eager import uncompiled
 from mha_lab.recording.fused import exact_outputs
 from mha_lab.recording.globs import check_globs, matches_within, refuse_unmatched
-from mha_lab.recording.handwritten import SoftmaxTracker, is_softmax
+from mha_lab.recording.handwritten import SoftmaxTracker
 from mha_lab.recording.labels import TokenSource, label_maps
+from mha_lab.recording.softmaxes import Fate
+from mha_lab.recording.told import Unrecorded, what_is_missing, why_empty
 from mha_lab.recording.weigh import weigh
 from mha_lab.view.gallery import Gallery
 
@@ -69,8 +72,8 @@ def record_attention(
         max_size: The largest length of a map along each axis. Longer maps are pooled while they
             are computed, in memory linear in the sequence's length. None means no limit.
         pool: How a block of weights becomes one when a map is pooled: "mean" or "max".
-        softmax: Whether to record attention written by hand too: a softmax over the last axis
-            whose result is then multiplied with values by a matrix product.
+        softmax: Whether to record attention written by hand too: a softmax whose result, whatever
+            was done to it, is then multiplied with values by a matrix product.
         tokens: What stands on the axes: one list of tokens a sample of the batch, or such lists by
             glob of module path; see :mod:`mha_lab.recording.labels`. Written when the block ends.
 
@@ -85,7 +88,8 @@ def record_attention(
             head does not exist in a call.
 
     Warns:
-        UserWarning: At the end, if nothing was recorded, with the reasons that are likely.
+        UserWarning: At the end, of what was seen and may be attention, but is not among the maps;
+            and if there are none, why.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(
@@ -97,15 +101,18 @@ def record_attention(
     choice = Choice(samples, heads, average_heads, max_size, pool)
     recorder = _Recorder(names, globs, choice, softmax=softmax)
     with ExitStack() as stack:
-        if "torch._dynamo" in sys.modules:  # else nothing is compiled
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        stack.enter_context(uncompiled())
         stack.enter_context(exact_outputs(model, _Recorder))
         stack.enter_context(recorder)
         yield recorder.maps
     if tokens is not None:
         recorder.maps[:] = label_maps(recorder.maps, tokens)
-    if not recorder.maps:
-        warnings.warn(why_empty(model, recorder.unrecorded), UserWarning, stacklevel=3)
+    if (told := recorder.told(model)) is not None:
+        warnings.warn(told, UserWarning, stacklevel=3)
+
+
+_MOST_LOOKS = 1000
+"""How many functions are looked at for whether the model runs, before it is said that it does."""
 
 
 class _Recorder(TorchFunctionMode):
@@ -119,9 +126,19 @@ class _Recorder(TorchFunctionMode):
         self._names = names
         self._globs = globs
         self._choice = choice
-        self._tracker = SoftmaxTracker() if softmax else None
+        self._module_now = partial(_module_now, names)
+        self._tracker = SoftmaxTracker(keeps_weights=softmax, module_now=self._module_now)
         self._calls: Counter[str] = Counter()
-        self.unrecorded: Counter[Unrecorded] = Counter()
+        self._unrecorded: Counter[Unrecorded] = Counter()
+        self._looks_left = _MOST_LOOKS
+
+    def told(self, model: nn.Module) -> str | None:
+        """What the user should know of what is not among the maps."""
+        softmaxes = self._tracker.softmaxes
+        if self.maps:
+            return what_is_missing(model, len(self.maps), self._unrecorded, softmaxes)
+        has_run = self._looks_left == 0
+        return why_empty(model, self._unrecorded, softmaxes, has_run=has_run)
 
     def __torch_function__(
         self,
@@ -131,17 +148,23 @@ class _Recorder(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
+        result = call_watched(func, args, kwargs, self)
+        if self._looks_left:
+            self._look_whether_the_model_runs()
         if reads_attention(func):
             self._record(func, args, kwargs)
-        elif self._tracker is not None:
+            self._tracker.answered([*args, *kwargs.values()])
+        elif torch._C._current_graph_task_id() == -1:
             with _unseen():
-                weights = self._tracker.follow(func, args, kwargs, result)
-            if weights is not None:
-                self._record(None, (weights,), {})
-        elif is_softmax(func, args, kwargs, result):
-            self.unrecorded[Unrecorded.SOFTMAX] += 1
+                found = self._tracker.follow(func, args, kwargs, result)
+            if found is not None and found.weights is not None:
+                self._record(None, (found.weights, found.values), {})
+                for softmax in found.softmaxes:
+                    softmax.becomes(Fate.ANSWERED)
         return result
+
+    def _look_whether_the_model_runs(self) -> None:
+        self._looks_left = 0 if self._module_now() is not None else self._looks_left - 1
 
     def _record(
         self, func: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -150,7 +173,7 @@ class _Recorder(TorchFunctionMode):
         caller = find_caller(self._names)
         why_not = self._why_not(caller, args)
         if caller is None or why_not is not None:
-            self.unrecorded[why_not or Unrecorded.OUTSIDE] += 1
+            self._unrecorded[why_not or Unrecorded.OUTSIDE] += 1
             return
         with _unseen():
             call = weigh(func, args, kwargs, caller, self._choice)
@@ -165,6 +188,9 @@ class _Recorder(TorchFunctionMode):
                 samples=call.samples,
                 heads=call.heads,
                 whole_scores=call.scores,
+                whole=call.whole,
+                key_heads=call.key_heads,
+                pool=self._choice.pool,
             )
         )
 
@@ -178,9 +204,18 @@ class _Recorder(TorchFunctionMode):
             return Unrecorded.TRACED
         if torch._C._current_graph_task_id() != -1:
             return Unrecorded.REPEATED
-        if any(isinstance(arg, Tensor) and _has_no_numbers(arg) for arg in args):
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        if any(type(tensor).__name__ == "FakeTensor" for tensor in tensors):
+            return Unrecorded.TRACED
+        if any(tensor.is_meta for tensor in tensors):
             return Unrecorded.NO_NUMBERS
         return None
+
+
+def _module_now(names: Mapping[int, str]) -> str | None:
+    """The path of the module that is running; None outside of the model."""
+    caller = find_caller(names)
+    return None if caller is None else caller.name
 
 
 @contextmanager
@@ -188,8 +223,3 @@ def _unseen() -> Iterator[None]:
     """Compute what is ours alone: no other mode sees it, no graph keeps it, nothing is rounded."""
     with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
         yield
-
-
-def _has_no_numbers(tensor: Tensor) -> bool:
-    """Whether a tensor only has a shape."""
-    return tensor.is_meta or type(tensor).__name__ == "FakeTensor"

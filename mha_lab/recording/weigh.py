@@ -11,8 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.recording.caller import Caller
-from mha_lab.recording.calls import SCORES_OF, as_heads
+from mha_lab.recording.calls import scores_reader
 from mha_lab.recording.choice import Choice
+from mha_lab.recording.heads import as_heads
 from mha_lab.recording.packed_groups import unpack_groups
 from mha_lab.recording.transforms import is_transformed, outside_transforms
 
@@ -28,6 +29,8 @@ class Weighed:
         heads: Which heads they are; None when averaged.
         scores: The scores (H,) of the whole map where it was pooled; else None.
         is_causal: Whether no query sees a later key.
+        whole: The whole map where it was pooled and is small; else None.
+        key_heads: Which head of keys each head reads, where several read one; else None.
     """
 
     weights: Float[Tensor, "N H L S"]
@@ -36,6 +39,8 @@ class Weighed:
     heads: tuple[int, ...] | None
     scores: dict[str, Tensor] | None
     is_causal: bool
+    whole: Float[Tensor, "N H L S"] | None = None
+    key_heads: tuple[int, ...] | None = None
 
 
 def weigh(
@@ -60,9 +65,10 @@ def weigh(
     is_causal = False
     within_transform = any(isinstance(arg, Tensor) and is_transformed(arg) for arg in args)
     part = choice.of_all() if within_transform else choice
-    if func in SCORES_OF:
+    read = scores_reader(func)
+    if read is not None:
         args, kwargs = unpack_groups(caller, args, kwargs)
-        scores = SCORES_OF[func](caller.num_heads, *args, **kwargs)
+        scores = read(caller.num_heads, *args, **kwargs)
         is_causal = scores.is_causal
         size = tuple(scores.shape[2:])
         with torch.autocast(scores.q.device.type, enabled=False):
@@ -76,13 +82,15 @@ def weigh(
     if within_transform:
         weights = outside_transforms(chosen.weights)
         samples = choice.samples_of(weights.shape[0], caller.name)
-        chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None)
+        chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None, whole=None)
     return Weighed(
         weights=chosen.weights,
         size=(size[0], size[1]),
         samples=tuple(chosen.samples),
         heads=None if choice.average_heads else tuple(chosen.heads),
         scores=chosen.scores,
+        whole=chosen.whole,
+        key_heads=None if chosen.key_heads is None else tuple(chosen.key_heads),
         is_causal=is_causal or _sees_no_later_key(chosen.weights, size[0], size[1]),
     )
 

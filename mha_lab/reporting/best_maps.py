@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mha_lab.maps.scores import PADDING
 from mha_lab.reporting.grouping import Group
 from mha_lab.reporting.measures import Measure
 from mha_lab.reporting.reading import Run
 
 KINDS = {"self": "self-attention", "masked": "masked self-attention", "cross": "cross-attention"}
 MOST_GROUPS = 12  # of more groups, the best ones
-_PADDING = ("", "<pad>")
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,6 @@ def clearest_head(weights: NDArray[np.float32]) -> tuple[int, NDArray[np.float32
 
 def _used(tokens: list[str] | None, length: int) -> int:
     """How many rows or columns are left without the padding at the end."""
-    while tokens and length > 1 and tokens[length - 1] in _PADDING:
+    while tokens and length > 1 and tokens[length - 1] in PADDING:
         length -= 1
     return length

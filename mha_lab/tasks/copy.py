@@ -1,4 +1,4 @@
-"""Where the copy task was until version 0.1; the configs of older runs name it."""
+"""The copy task by its public name, which the configs of runs hold; it is in ``copying/``."""
 
 from mha_lab.tasks.copying.copy import copy_task, target_of
 

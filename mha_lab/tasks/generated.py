@@ -101,6 +101,11 @@ class GeneratedTask:
         )  # fmt: skip
         """Makes the same task with another ``min_length`` and ``max_length``."""
 
+    @property
+    def training_lengths(self) -> list[int]:
+        """The lengths of which training has sequences, in ascending order."""
+        return sorted(self._training_lengths.tolist())
+
     def draw(
         self,
         n: int,

@@ -1,4 +1,4 @@
-"""Where the sort task was until version 0.1; the configs of older runs name it."""
+"""The sort task by its public name, which the configs of runs hold; it is in ``sorting/``."""
 
 from mha_lab.tasks.sorting.sort import sort_task, target_of
 

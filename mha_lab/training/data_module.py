@@ -8,11 +8,12 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 
-from mha_lab.ranges import Seed, Size, Text
+from mha_lab.ranges import Size
 from mha_lab.tasks.batch import Batch, trim
 from mha_lab.tasks.cache import default_cache_dir
 from mha_lab.tasks.splits import Split, batch_seed
 from mha_lab.tasks.task import Task
+from mha_lab.training.curriculum import Curriculum, Kind
 
 EVALUATION_BATCH = 500  # sequences in a batch of validation or test
 
@@ -34,23 +35,36 @@ class TaskDataModule(pl.LightningDataModule):
         test_size: sequences to test on, at most.
         cache_dir: where fixed sets are kept; None is the folder in the environment variable
             MHA_LAB_CACHE, or ``~/.cache/mha_lab``.
+        curriculum: ``uniform``, ``fixed`` or ``staged`` lengths of training sequences; see
+            ``mha_lab.training.curriculum``.
+        curriculum_start: ``staged``: the longest sequences of the first batches.
+        curriculum_every: ``staged``: batches until longer ones come.
+        curriculum_step: ``staged``: how much longer.
 
     Raises:
-        ValueError: a size is below 1, seed is below 0, or train_size is above what the task has.
+        ValueError: a size is below 1, seed is below 0, train_size is above what the task has, or a
+            curriculum is chosen where sequences are not drawn afresh by their lengths.
     """
 
     def __init__(
         self,
         task: Task,
         *,
-        batch_size: Size,
-        seed: Seed,
-        train_size: Size | None = None,
-        validation_size: Size = 1000,
-        test_size: Size = 2000,
-        cache_dir: Text | Path | None = None,
+        batch_size: int,
+        seed: int,
+        train_size: int | None = None,
+        validation_size: int = 1000,
+        test_size: int = 2000,
+        cache_dir: str | Path | None = None,
+        curriculum: Kind = "uniform",
+        curriculum_start: Size = 1,
+        curriculum_every: Size = 100,
+        curriculum_step: Size = 1,
     ) -> None:
         super().__init__()
+        self.curriculum = Curriculum(
+            kind=curriculum, start=curriculum_start, every=curriculum_every, step=curriculum_step
+        )
         sizes = {"batch_size": batch_size, "validation_size": validation_size,
                  "test_size": test_size, "train_size": train_size}  # fmt: skip
         for name, size in sizes.items():
@@ -63,6 +77,13 @@ class TaskDataModule(pl.LightningDataModule):
             raise ValueError(
                 f"train_size must be at most {available}, the number of training sequences that "
                 f"the task has, got {train_size}"
+            )
+        if curriculum != "uniform" and not (
+            hasattr(task, "training_lengths") and train_size is None and available is None
+        ):
+            raise ValueError(
+                f"curriculum={curriculum} needs training sequences that are drawn afresh: leave "
+                "out data.train_size, and choose another task than files"
             )
         self.task = task
         self.batch_size = batch_size
@@ -100,7 +121,15 @@ class TaskDataModule(pl.LightningDataModule):
 
     def _fresh_batch(self, index: int) -> Batch:
         generator = torch.Generator().manual_seed(batch_seed(self.seed, index))
-        return self.task.draw(self.batch_size, generator)
+        if self.curriculum.kind == "uniform":
+            return self.task.draw(self.batch_size, generator)
+        by_length: Any = self.task  # one that can be asked for lengths, as was checked
+        lengths = by_length.training_lengths
+        shortest, longest = self.curriculum.bounds(index, shortest=lengths[0], longest=lengths[-1])
+        batch: Batch = by_length.draw(
+            self.batch_size, generator, shortest=shortest, longest=longest
+        )
+        return batch
 
     def _finite_batch(self, index: int) -> Batch:
         """Batch ``index`` of the passes over the finite set, laid end to end."""

@@ -174,8 +174,11 @@ class TokenRows(Sequence[list[str]]):
     def __getitem__(self, row: Any) -> Any:
         tokens = self._vocabulary.decode(self._ids[row].tolist())
         last = max((i for i, token in enumerate(tokens) if token != _PAD), default=-1)
-        # Padding before the end is a place where nothing is asked.
-        return [_BLANK if token == _PAD and i < last else token for i, token in enumerate(tokens)]
+        # Padding before the end is a place where nothing is asked; at the end it has no label,
+        # so that it counts in no score.
+        return [
+            token if token != _PAD else _BLANK if i < last else "" for i, token in enumerate(tokens)
+        ]
 
 
 class TrainingDiverged(Exception):

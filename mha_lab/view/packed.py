@@ -45,7 +45,7 @@ class Header:
         size: (L, S) before the map was pooled, or None.
         scores: Score name to one number a head, (H,), or one a sample and head, (N, H).
         pool: What a pooled map holds of each block: "mean" or "max".
-        key_heads: How many heads of keys the call had, where each serves several queries' heads.
+        key_heads: Which head of keys each head reads, where several read one; else None.
         images: N images whose patches the keys are, each {"src", "grid", "first"}: a data address,
             rows and columns of patches, and how many tokens come before them; or None.
     """
@@ -61,7 +61,7 @@ class Header:
     size: list[int] | None = None
     scores: Mapping[str, Any] = field(default_factory=dict)
     pool: str = "mean"
-    key_heads: int | None = None
+    key_heads: list[int] | None = None
     images: list[dict[str, Any]] | None = None
 
     def to_json(self) -> bytes:
@@ -204,7 +204,7 @@ def _check(header: Header) -> None:
         and (header.samples is None or len(header.samples) == n)
         and all(np.shape(scores) in ((h,), (n, h)) for scores in header.scores.values())
         and header.pool in ("mean", "max")
-        and (header.key_heads is None or 1 <= header.key_heads <= 2**31)
+        and (header.key_heads is None or len(header.key_heads) == h)
         and (header.images is None or _are_images(header.images, n, columns))
     )
     if not whole:

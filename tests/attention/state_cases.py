@@ -53,7 +53,7 @@ class Turning(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         def turn(x: Tensor, positions: Tensor) -> Tensor:
             pairs = x.unflatten(-1, (-1, 2))
-            even = torch.arange(0, x.shape[-1], 2)
+            even = torch.arange(0, x.shape[-1], 2, dtype=torch.float64)
             angles = positions[:, None].double() * 10000.0 ** (-even / x.shape[-1])
             turned = torch.view_as_complex(pairs.double().contiguous()) * torch.polar(
                 torch.ones_like(angles), angles

@@ -75,14 +75,14 @@ def test_rotary_positions_are_the_papers_rotation() -> None:
         torch.view_as_complex((x @ w.T).view(3, L, H, D // 2, 2)).transpose(1, 2)
         for w in module.in_proj_weight.chunk(3)[:2]
     )
-    theta = 10000.0 ** (-torch.arange(0, D, 2) / D)
+    theta = 10000.0 ** (-torch.arange(0, D, 2).double() / D)
     distance = torch.arange(L)[:, None] - torch.arange(L)
-    turn = torch.polar(torch.ones(L, L, D // 2), distance[..., None] * theta).to(q.dtype)
+    turn = torch.polar(torch.ones(L, L, D // 2).double(), distance[..., None] * theta)
     scores = torch.einsum("nhic,nhjc,ijc->nhij", q, k.conj(), turn).real / D**0.5
-    gamma = torch.tensor([31 / 32, 63 / 64]).view(H, 1, 1)
+    gamma = torch.tensor([31 / 32, 63 / 64]).double().view(H, 1, 1)
     expected = scores * (gamma ** distance.clamp(min=0)).tril()
     weights = module(x, x, x, is_causal=True)[1]
-    torch.testing.assert_close(weights, expected, rtol=1e-6, atol=1e-6)  # θ is in float32
+    torch.testing.assert_close(weights, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_a_bias_is_refused() -> None:

@@ -345,7 +345,7 @@ def test_a_model_without_attention_is_one_warning(tmp_path):
         )
     said = [str(one.message) for one in caught if "attention" in str(one.message)]
     assert len(said) == 1
-    assert re.search("no attention of NoAttention was recorded.*it has no attention", said[0])
+    assert re.search("no attention of NoAttention was recorded.*no attention function", said[0])
     assert len(module.losses) == 9
     assert logged_steps(tmp_path) == {}
 

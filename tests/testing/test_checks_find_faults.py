@@ -41,6 +41,10 @@ class Faulty(nn.MultiheadAttention):
         self.fault = fault
         self.hidden = torch.randn(1)  # a state that state_dict does not carry
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.hidden = self.hidden + 1
+
     def forward(self, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Any:
         fault = self.fault
         if fault in options:
@@ -61,11 +65,21 @@ class Faulty(nn.MultiheadAttention):
             value = nn.functional.dropout(value, 0.5)
         if fault == "padding shifts" and options.get("key_padding_mask") is not None:
             value = value + 1
+        if fault == "counts":
+            value = value + torch.arange(value.shape[1])[:, None]
         if fault == "detached":
             key = key.detach()
         if fault == "not a number":
             value = value * (value - value).sqrt()
         output, weights = super().forward(query, key, value, **options)
+        if fault == "training shifts" and self.training:
+            output = output + 1
+        if fault == "rounds badly" and torch.is_autocast_enabled("cpu"):
+            output = output * 2
+        if fault == "length counts":
+            output = output * key.shape[1]
+        if fault == "not copied":
+            output = output + self.hidden
         if fault == "short":
             output = output[:, :-1]
         if fault == "always weights":
@@ -81,6 +95,8 @@ class Faulty(nn.MultiheadAttention):
                 weights = weights.mean(1, keepdim=True) if weights.ndim == 4 else weights
             if fault == "scaled":
                 weights = 2 * weights
+            if fault == "another key's":
+                weights = weights.roll(1, -1)
             if fault == "shifted":
                 weights = weights - 0.2
             if fault == "weights change the output":
@@ -113,6 +129,13 @@ class Faulty(nn.MultiheadAttention):
         ("averaged", "weights_have_the_shape_asked_for"),
         ("scaled", "weights_are_distributions"),
         ("shifted", "weights_are_distributions"),
+        ("another key's", "weights_are_those_applied"),
+        ("counts", "order_does_not_matter"),
+        ("training shifts", "training_keeps_the_output"),
+        ("not copied", "copies_give_the_same_output"),
+        ("rounds badly", "autocast_rounds_only"),
+        ("length counts", "padding_is_as_if_cut_off"),
+        ("none", "a_query_that_sees_nothing_gets_nothing"),
         ("weights change the output", "need_weights_keeps_the_output"),
         ("hidden state", "state_dict_carries_everything"),
     ],
@@ -133,13 +156,13 @@ def test_report_names_every_failed_check() -> None:
     with pytest.raises(AssertionError) as raised:
         check_attention(partial(Faulty, fault="key_padding_mask"))
     said = str(raised.value)
-    assert said.startswith("2 checks failed:")
+    assert said.startswith("4 checks failed:")
     assert "padded_keys_do_not_matter: keys where key_padding_mask is True must not change" in said
     assert "mask_and_padding_both_apply: attn_mask and key_padding_mask must both apply" in said
 
 
 def test_report_of_what_cannot_even_be_called() -> None:
-    with pytest.raises(AssertionError, match=r"16 checks failed:\n\n.*: TypeError\("):
+    with pytest.raises(AssertionError, match=r"23 checks failed:\n\n.*: TypeError\("):
         check_attention(lambda embed_dim: nn.Identity())
     check_attention(Builtin)
 

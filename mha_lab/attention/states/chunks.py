@@ -8,11 +8,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def chunk_size(length: int, most: int) -> int:
-    """The size of a chunk: no larger than the sequence, which has at least one."""
-    return min(most, max(length, 1))
-
-
 def cut(x: Float[Tensor, "N H S D"], size: int, length: int) -> Float[Tensor, "N H n C D"]:
     """Cut into as many chunks of a size as queries of a length need.
 

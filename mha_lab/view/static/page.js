@@ -5,18 +5,20 @@
  * data change, the state is composed into a scene (compose.js) and the views draw the scene.
  */
 
-import { makeActions } from "./parts/actions.js";
 import { Catalog } from "./data/catalog.js";
 import { compose } from "./data/compose.js";
-import { Controls, RunChooser } from "./parts/controls.js";
+import { parse, serialise } from "./data/state.js";
 import { el } from "./draw/dom.js";
 import { download } from "./draw/download.js";
-import { readTheme } from "./draw/heatmap.js";
+import { colours } from "./draw/palette.js";
+import { readTheme } from "./draw/raster.js";
+import { makeActions } from "./parts/actions.js";
+import { Controls } from "./parts/controls.js";
+import { moveCrosshair } from "./parts/crosshair.js";
 import { Help, bindings, listen } from "./parts/keys.js";
 import { Navigator } from "./parts/navigator.js";
-import { colours } from "./draw/palette.js";
+import { RunChooser } from "./parts/runs.js";
 import { Stage } from "./parts/stage.js";
-import { parse, serialise } from "./data/state.js";
 import { Timeline } from "./parts/timeline.js";
 import { Tooltip } from "./parts/tooltip.js";
 
@@ -35,16 +37,16 @@ export class Page {
     this.actions = makeActions(this);
     const keys = bindings(this.actions);
     this.help = new Help(keys);
-    this.controls = new Controls(this.actions);
+    this.controls = new Controls(this.actions, host.hasAddress !== false);
     this.runChooser = new RunChooser(this.actions);
     this.navigator = new Navigator(this.actions);
-    this.timeline = new Timeline(this.actions);
+    this.timeline = new Timeline(this.actions, (step) => this.ahead(step));
     this.tooltip = new Tooltip();
-    this.stage = new Stage(this.actions, (place) => this.hover(place));
+    this.stage = new Stage(this.actions, { hover: (place) => this.hover(place), read: (focus) => this.read(focus) });
     this.notice = el("div.notice", { role: "alert", hidden: true });
     this.node = el(
       "div.page", {},
-      el("aside", {}, this.runChooser.node, this.navigator.node),
+      el("aside", { "aria-label": "Runs and heads" }, this.runChooser.node, this.navigator.node),
       el("main", {}, this.controls.node, this.notice, this.stage.node, this.timeline.node),
       this.tooltip.node, this.help.node,
     );
@@ -93,20 +95,24 @@ export class Page {
     const { scene, state } = this;
     const dark = state.theme === "auto" ? this.host.isDark() : state.theme === "dark";
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    this.notice.hidden = this.catalog.message === null;
-    this.notice.textContent = this.catalog.message;
+    const notices = [this.catalog.message, ...(scene?.notes ?? [])].filter(Boolean);
+    this.notice.hidden = notices.length === 0;
+    this.notice.textContent = notices.join(" ");
     this.node.classList.toggle("empty", scene === null);
     if (scene === null) {
       // Where there are runs, their maps are on the way, whatever makes the page draw now.
       this.stage.drawEmpty(this.catalog.runs?.length !== 0);
       return;
     }
-    scene.table = colours(state.palette, dark);
+    Object.assign(scene, {
+      dark, table: colours(state.palette, dark), differences: colours("difference", dark),
+      overlay: colours(state.palette, true), // on an image much is light
+    });
     scene.theme = readTheme(document.documentElement);
     this.runChooser.draw(this.catalog.runs ?? [], scene, state);
     this.navigator.draw(scene, scene.table);
     this.controls.draw(scene, state, scene.table, dark);
-    this.timeline.draw(scene, state);
+    this.timeline.draw(scene, state, this.catalog.source.grows);
     this.stage.draw(scene);
     this.hover(null);
   }
@@ -115,23 +121,21 @@ export class Page {
     this.place = place;
     this.stage.crosshair(place);
     this.tooltip.show(place, this.scene);
+    this.read(place && { side: "query", index: place.query, head: place.head });
   }
 
-  /** Move the cross-hair by a cell, for those who use no pointer. */
+  /** Colour the texts by what one token reads, or what reads it: {side, index, head}, or null. */
+  read(focus) {
+    this.stage.colourText(focus);
+  }
+
+  /** Fetch what a later step needs. */
+  ahead(step) {
+    for (const pane of this.scene?.panes ?? []) pane.ahead(step, this.catalog.versionOf(pane.run));
+  }
+
   moveCrosshair(key) {
-    const [pane] = this.scene?.panes ?? [];
-    const [heatmap] = this.stage.heatmaps(0);
-    if (!pane?.map || !heatmap) return;
-    const { query, key: column } = this.place ?? { query: 0, key: -1 };
-    const [down, right] = {
-      "ArrowUp": [-1, 0], "ArrowDown": [1, 0], "ArrowLeft": [0, -1], "ArrowRight": [0, 1],
-    }[key];
-    const place = {
-      query: Math.min(Math.max(query + down, 0), pane.map.rows - 1),
-      key: Math.min(Math.max(column + right, 0), pane.map.columns - 1),
-    };
-    const point = heatmap.pointOf(place.query, place.key);
-    this.hover({ ...place, ...point, pane, head: heatmap.head });
+    moveCrosshair(this, key);
   }
 
   runs() {
@@ -168,15 +172,29 @@ export class Page {
     this.navigator.filter.focus();
   }
 
+  focusFind() {
+    this.controls.find.input.focus();
+  }
+
   leaveFilter() {
-    const here = document.activeElement === this.navigator.filter;
-    if (here) this.navigator.filter.blur();
-    return here;
+    const here = document.activeElement;
+    const isSearch = here?.matches("input[type=search]");
+    if (isSearch) here.blur();
+    const open = this.node.querySelector("details[open]");
+    if (open) open.open = false;
+    return isSearch || Boolean(open);
   }
 
   openMenu() {
-    const { details } = this.controls;
-    details.open = !details.open;
-    if (details.open) details.querySelector(".items button").focus();
+    open(this.controls.menu, ".items button");
   }
+
+  openHide() {
+    open(this.controls.hide.node, ".items input");
+  }
+}
+
+function open(details, first) {
+  details.open = !details.open;
+  if (details.open) details.querySelector(first)?.focus();
 }

@@ -6,9 +6,9 @@
 const made = new WeakMap(); // map to {signature, view}
 
 /**
- * @param {object} choices: hide: token texts; rows and columns: [first, last] positions, or null.
+ * @param {object} choices: hide: token texts; rows and cols: [first, last] positions, or null.
  */
-export function look(map, { hide, rows, columns }) {
+export function look(map, { hide, rows, cols: columns }) {
   if (!hide.length && !rows && !columns) return map;
   const signature = JSON.stringify([hide, rows, columns]);
   const known = made.get(map);
@@ -27,7 +27,9 @@ export function look(map, { hide, rows, columns }) {
   const view = rows || columns
     ? select(all, places(all, "queryAt", all.rows, inside(queries, rows)), places(all, "keyAt", all.columns, inside(keys, columns)), false)
     : all;
+  if (view === map) return map;
   view.hiddenCount = gone;
+  view.all = all; // without the window
   made.set(map, { signature, view });
   return view;
 }
@@ -37,6 +39,13 @@ function places(map, which, length, positions) {
   const at = map[which] ?? Array.from({ length }, (_, i) => i);
   const wanted = new Set(positions);
   return at.flatMap((position, i) => (wanted.has(position) ? [i] : []));
+}
+
+/** The row or column that shows a position of the whole map; -1 where none does. */
+export function indexOf(map, side, position) {
+  if (position === null || position === undefined) return -1;
+  const [at, length] = side === "query" ? [map.queryAt, map.rows] : [map.keyAt, map.columns];
+  return at ? at.indexOf(position) : position < length ? position : -1;
 }
 
 /** The position in the whole map of a row or column of what is looked at. */

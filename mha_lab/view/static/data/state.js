@@ -55,6 +55,7 @@ const CHOICES = {
   cols: [null, span],
   hide: [[], texts, JSON.stringify], // tokens that are left out
   find: ["", anything],
+  text: [true, flag], // the sample's text beside the maps
   speed: [4, (text) => [1, 2, 4, 8, 16].find((speed) => String(speed) === text)],
   live: [true, flag],
 };

@@ -36,6 +36,8 @@ const ICONS = {
   link: "M6.8 9.2l2.4-2.4M7.2 5 9 3.2a2.7 2.7 0 0 1 3.8 3.8L11 8.8M8.8 11 7 12.8A2.7 2.7 0 0 1 3.2 9L5 7.2",
   moon: "M13 9.6A5.5 5.5 0 0 1 6.4 3 5.5 5.5 0 1 0 13 9.6z",
   sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1.2v1.6M8 13.2v1.6M1.2 8h1.6M13.2 8h1.6M3.2 3.2l1.1 1.1M11.7 11.7l1.1 1.1M3.2 12.8l1.1-1.1M11.7 4.3l1.1-1.1",
+  minus: "M3 8h10",
+  plus: "M3 8h10M8 3v10",
   close: "M4 4l8 8M12 4l-8 8",
   compare: "M2.5 3h4.2v10H2.5zM9.3 3h4.2v10H9.3z",
 };
@@ -58,7 +60,10 @@ export function segmented(label, options, onChoose) {
   return {
     node: group,
     show(value) {
-      for (const [own, button] of buttons) button.setAttribute("aria-pressed", own === value);
+      for (const [own, button] of buttons) button.setAttribute("aria-pressed", String(own === value));
+    },
+    hide(value, isHidden) {
+      buttons.get(value).hidden = isHidden;
     },
   };
 }
@@ -75,7 +80,7 @@ export function chooser(label, onChoose) {
       if (signature !== known) {
         known = signature;
         node.replaceChildren(
-          ...options.map((option) => el("option", { value: option.value }, option.text)),
+          ...options.map((option) => el("option", { value: option.value, dir: "auto" }, option.text)),
         );
       }
       node.value = value;

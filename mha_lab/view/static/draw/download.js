@@ -1,9 +1,14 @@
 /** Files of what is shown: a picture (PNG, SVG) or the numbers (CSV). */
 
-import { fileName, headName } from "./format.js";
+import { look } from "../data/lens.js";
+import { csv } from "./csv.js";
 import { figure } from "./figure.js";
+import { canvasOf } from "./figure_parts.js";
+import { fileName, headName } from "./format.js";
 
 const PIXELS_PER_UNIT = 2;
+const [LONGEST, MOST] = [16000, 1.6e8]; // pixels of a side and of all that every browser can draw
+const FEWEST = 0.25; // pixels a unit; below, nothing could be read
 
 export async function download(kind, scene) {
   const shown = scene.shown.filter((pane) => pane.map);
@@ -11,93 +16,75 @@ export async function download(kind, scene) {
   const blob = kind === "csv" ? new Blob([csv(scene, shown)], { type: "text/csv" }) : await drawn(kind, scene, shown);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
-  link.download = fileName(nameParts(scene, shown), kind);
+  link.download = fileName(nameParts(scene), kind);
   link.click();
   window.setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
-function nameParts(scene, [pane, other]) {
-  const runs = other ? `${pane.run}-vs-${other.run}` : pane.run;
+function nameParts(scene) {
+  const panes = scene.panes.filter((pane) => pane.map);
+  const [pane] = panes;
   const what = scene.view === "overview" ? "all-layers" : pane.entry.name;
   const head = ["map", "lines"].includes(scene.view) ? headName(pane.map, scene.headOf(pane.map)) : "";
-  return ["attention", runs, what, head, `step${pane.step}`];
+  return ["attention", panes.map(({ run }) => run).join("-vs-"), what, head, `step${pane.step}`];
 }
 
 async function drawn(kind, scene, panes) {
   const overview = new Map();
   if (scene.view === "overview") {
-    await Promise.all(panes.map(async (pane) => overview.set(pane, await allMaps(pane))));
+    await Promise.all(panes.map(async (pane) => overview.set(pane, await allMaps(pane, scene))));
   }
   const root = figure(scene, overview);
-  const source = new Blob([new XMLSerializer().serializeToString(root)], { type: "image/svg+xml" });
-  return kind === "svg" ? source : raster(source, root);
+  const images = [...root.querySelectorAll("image")];
+  if (kind === "png") return raster(root, images);
+  for (const image of images) image.setAttribute("href", canvasOf(image).toDataURL());
+  return asSvg(root);
 }
 
-async function allMaps(pane) {
+async function allMaps(pane, scene) {
   const maps = await Promise.allSettled(
     pane.entries.map((entry) => pane.source.map(pane.run, entry, pane.stepOf(entry), pane.sample)),
   );
-  return new Map(pane.entries.map((entry, i) => [entry.tag, maps[i].value]));
+  return new Map(pane.entries.map((entry, i) => [entry.tag, maps[i].value && look(maps[i].value, { hide: scene.hide })]));
 }
 
-async function raster(source, root) {
+function asSvg(root) {
+  return new Blob([new XMLSerializer().serializeToString(root)], { type: "image/svg+xml" });
+}
+
+/** Draw the figure, then its maps onto it: as images within it, hundreds would take seconds. */
+async function raster(root, images) {
+  const [width, height] = ["width", "height"].map((name) => Number(root.getAttribute(name)));
+  const scale = Math.min(PIXELS_PER_UNIT, LONGEST / Math.max(width, height), Math.sqrt(MOST / (width * height)));
+  if (scale < FEWEST) {
+    throw new Error("it would be too large for a picture; save it as SVG, or choose fewer layers");
+  }
+  const places = images.map((image) => ({ ...placeOf(image), canvas: canvasOf(image) }));
+  for (const image of images) image.remove();
   const picture = new Image();
-  picture.src = URL.createObjectURL(source);
+  picture.src = URL.createObjectURL(asSvg(root));
   await picture.decode();
   URL.revokeObjectURL(picture.src);
   const canvas = document.createElement("canvas");
-  canvas.width = PIXELS_PER_UNIT * Number(root.getAttribute("width"));
-  canvas.height = PIXELS_PER_UNIT * Number(root.getAttribute("height"));
-  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  canvas.width = Math.round(scale * width);
+  canvas.height = Math.round(scale * height);
+  const context = canvas.getContext("2d");
+  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  context.scale(scale, scale);
+  context.imageSmoothingEnabled = false;
+  for (const { canvas: map, x, y, w, h } of places) context.drawImage(map, x, y, w, h);
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the browser has no memory for it; save it as SVG"))), "image/png");
+  });
 }
 
-/** The weights that are shown, one a line; for all layers, the heads' scores. Tokens are exact. */
-export function csv(scene, panes) {
-  const lines = scene.view === "overview" ? scoreLines(scene, panes) : weightLines(scene, panes);
-  return lines.map((line) => `${line.map(quoted).join(",")}\r\n`).join("");
-}
-
-function weightLines(scene, panes) {
-  const lines = [[
-    "run", "map", "kind", "step", "sample", "head",
-    "query", "query_token", "key", "key_token", "weight",
-  ]];
-  for (const pane of panes) {
-    const { map } = pane;
-    const all = Array.from({ length: map.headCount }, (_, head) => head);
-    for (const head of scene.view === "heads" ? all : [scene.headOf(map)]) {
-      const weights = map.of(head);
-      const name = head === "mean" ? "mean" : (map.heads?.[head] ?? head);
-      for (let i = 0; i < weights.length; i += 1) {
-        const [query, key] = [Math.floor(i / map.columns), i % map.columns];
-        lines.push([
-          pane.run, pane.entry.name, map.kind, pane.step, map.samples[pane.sample], name,
-          query, map.queryTokens?.[query] ?? "", key, map.keyTokens?.[key] ?? "",
-          Number(weights[i].toPrecision(6)),
-        ]);
-      }
-    }
+/** Where an image lies in the figure: the groups around it are only moved. */
+function placeOf(image) {
+  const place = { x: 0, y: 0, w: Number(image.getAttribute("width")), h: Number(image.getAttribute("height")) };
+  for (let node = image.parentNode; node; node = node.parentNode) {
+    const [x, y] = node.getAttribute?.("transform")?.match(/translate\(([\d.]+) ([\d.]+)\)/)?.slice(1).map(Number) ?? [0, 0];
+    place.x += x;
+    place.y += y;
   }
-  return lines;
-}
-
-function scoreLines(scene, panes) {
-  const lines = [["run", "map", "step", "sample", "head", ...scene.scoreNames]];
-  for (const pane of panes) {
-    for (const { tag, head } of pane.ranking(scene.score, scene.order)) {
-      const entry = pane.entries.find((one) => one.tag === tag);
-      const about = pane.scores.byTag.get(tag);
-      lines.push([
-        pane.run, entry.name, pane.stepOf(entry), about.samples[pane.sample], about.heads?.[head] ?? head,
-        ...scene.scoreNames.map((name) => pane.scoreOf(name, head, tag) ?? ""),
-      ]);
-    }
-  }
-  return lines;
-}
-
-function quoted(value) {
-  const text = String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return place;
 }

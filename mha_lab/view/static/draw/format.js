@@ -2,24 +2,41 @@
 
 const INVISIBLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|\p{Cs}/gu;
+/** What joins the signs of one emoji, or keeps the letters of one word apart, as in Persian. */
+const JOINERS = /[\u200c\u200d\ufe0e\ufe0f]/;
+const JOINED =
+  /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|[\ufe0f#*0-9\u20e3]|(?!\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic})[\p{L}\p{M}])$/u;
 
 /** A token with a sign in place of what cannot be seen, or would turn the text around it. */
 export function visible(token) {
   if (/^ +$/.test(token)) return "␣".repeat(token.length);
-  return token.replace(INVISIBLE, (sign) => {
+  return token.replace(INVISIBLE, (sign, offset) => {
+    if (JOINERS.test(sign)) {
+      const before = [...token.slice(0, offset)].at(-1) ?? "";
+      const after = [...token.slice(offset + 1)][0] ?? "";
+      if (JOINED.test(before) || JOINED.test(after)) return sign;
+    }
     const code = sign.codePointAt(0);
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
     return code === 0x7f ? "␡" : "\ufffd";
   });
 }
 
-/** The label of a position: its token, or its number where there are no tokens. */
-export function label(tokens, index) {
-  return tokens ? visible(tokens[index] ?? "") : String(index);
+/**
+ * The label of a row or column: its token, or its number where there are no tokens.
+ *
+ * @param at: the position of each row or column in the whole map, where they differ.
+ */
+export function label(tokens, index, at = null) {
+  return tokens ? visible(tokens[index] ?? "") : String(at?.[index] ?? index);
 }
 
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** At most so many signs as a reader counts them: an emoji of five parts is one. */
 export function shorten(text, length) {
-  const signs = [...text];
+  if (text.length <= length) return text;
+  const signs = [...graphemes.segment(text)].map(({ segment }) => segment);
   return signs.length <= length ? text : `${signs.slice(0, length - 1).join("")}…`;
 }
 
@@ -76,6 +93,12 @@ export function withoutFiller(name) {
 export function headName(map, head) {
   if (head === "mean" || (map && map.heads === null && map.headCount === 1)) return "mean of heads";
   return `head ${map && map.heads ? map.heads[head] : head}`;
+}
+
+/** The same, with the head of keys that it reads where several heads read one. */
+export function fullHeadName(map, head) {
+  const keys = head === "mean" ? undefined : map?.keyHeads?.[head];
+  return headName(map, head) + (keys === undefined ? "" : ` · keys ${keys}`);
 }
 
 export function fileName(parts, ending) {

@@ -11,6 +11,8 @@ const PATHS = {
 };
 /** Negative weights, of the rare maps that have them, walk another path. */
 const NEGATIVE = { hues: [250, 235], chroma: 0.14 };
+/** Of differences, more is red and less is blue; equal has the page's colour. */
+const MORE = { hues: [15, 40], chroma: 0.18 };
 
 export const PALETTES = Object.keys(PATHS);
 export const LEVELS = 256;
@@ -19,13 +21,27 @@ const LIGHT = { low: 0.99, high: 0.22 };
 
 /** 2 × 256 colours (positive, then negative) as [r, g, b, ...], for a light or a dark page. */
 export function colours(name, dark) {
+  const key = `${name} ${dark}`;
+  if (!made.has(key)) made.set(key, walk(name, dark));
+  return made.get(key);
+}
+
+const made = new Map();
+
+function walk(name, dark) {
   const table = new Uint8ClampedArray(2 * LEVELS * 3);
-  [PATHS[name] ?? PATHS.ember, NEGATIVE].forEach((path, which) => {
+  const positive = name === "difference" ? MORE : (PATHS[name] ?? PATHS.ember);
+  [positive, NEGATIVE].forEach((path, which) => {
     for (let i = 0; i < LEVELS; i += 1) {
       table.set(colourAt(path, i / (LEVELS - 1), dark), 3 * (which * LEVELS + i));
     }
   });
   return table;
+}
+
+/** A colour for each of many heads that lie over each other, as unlike its neighbours as can be. */
+export function headColour(i, dark) {
+  return `hsl(${Math.round(265 + i * 137.5) % 360} ${dark ? "70% 68%" : "62% 42%"})`;
 }
 
 export function css(table, level) {

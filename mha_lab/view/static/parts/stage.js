@@ -1,25 +1,27 @@
-/** The middle of the page: one pane, or two side by side, each with the chosen view. */
+/** The middle of the page: one pane, or several side by side, each with the chosen view. */
 
+import { ofPane } from "../data/state.js";
 import { chooser, el } from "../draw/dom.js";
 import { visible } from "../draw/format.js";
-import { subtitle } from "../draw/figure.js";
+import { subtitle } from "../draw/titles.js";
 import { HeadsView } from "../views/heads.js";
+import { ImageView } from "../views/image.js";
 import { LinesView } from "../views/lines.js";
 import { MapView } from "../views/map.js";
 import { OverviewView } from "../views/overview.js";
+import { TextStrip } from "./text_strip.js";
 
-const VIEWS = { heads: HeadsView, map: MapView, lines: LinesView, overview: OverviewView };
+const VIEWS = { heads: HeadsView, map: MapView, lines: LinesView, overview: OverviewView, image: ImageView };
 const EXAMPLE = `from mha_lab import AttentionMapLogger
 
 trainer = Trainer(callbacks=[AttentionMapLogger()])
 trainer.fit(model)`;
 
 export class Stage {
-  constructor(actions, hover) {
-    this.actions = actions;
-    this.hover = hover;
+  /** @param {object} on: hover(place) and read(focus): what lies under the pointer. */
+  constructor(actions, { hover, read }) {
+    Object.assign(this, { actions, hover, read, frames: [] });
     this.node = el("div.stage");
-    this.frames = [];
   }
 
   draw(scene) {
@@ -27,6 +29,7 @@ export class Stage {
       this.empty.remove();
       this.empty = null;
     }
+    this.node.dataset.panes = scene.shown.length;
     while (this.frames.length > scene.shown.length) this.frames.pop().node.remove();
     while (this.frames.length < scene.shown.length) this.addFrame();
     this.frames.forEach((frame, i) => this.drawFrame(frame, scene.shown[i], scene));
@@ -37,25 +40,29 @@ export class Stage {
       badge: el("span.badge"),
       title: el("h2"),
       subtitle: el("span.subtitle"),
-      layer: chooser("Layer of this run", (layer2) => this.actions.set({ layer2 })),
-      message: el("p.message"),
+      layer: chooser("Layer of this pane", (tag) => this.actions.set({ [ofPane("layer", frame.pane.number)]: tag })),
+      message: el("p.message", { role: "status" }),
       body: el("div.body"),
+      strip: new TextStrip({ read: this.read, pin: (place) => this.actions.follow(place) }),
       view: null,
     };
     frame.heading = el("div.heading", {}, frame.badge, frame.title, frame.layer.node, frame.subtitle);
-    frame.node = el("section.pane", {}, frame.heading, frame.message, frame.body);
+    frame.node = el("section.pane", {}, frame.heading, frame.message, frame.strip.node, frame.body);
     this.node.append(frame.node);
     this.frames.push(frame);
   }
 
   drawFrame(frame, pane, scene) {
+    frame.pane = pane;
     const compared = scene.shown.length > 1;
     frame.badge.textContent = pane.key;
-    frame.badge.className = `badge ${pane.key.toLowerCase()}`;
-    frame.badge.hidden = !compared;
-    frame.title.textContent = visible(pane.run);
-    frame.title.title = visible(pane.run);
-    const ownLayer = pane.key === "B" && pane.entry && scene.view !== "overview";
+    frame.badge.dataset.pane = pane.number;
+    frame.badge.hidden = !compared || Boolean(pane.isDifference);
+    const title = visible(pane.run);
+    frame.title.textContent = title;
+    frame.title.title = title;
+    frame.node.setAttribute("aria-label", compared ? `${pane.key}: ${title}` : title);
+    const ownLayer = pane.number > 1 && pane.entry && scene.view !== "overview";
     frame.subtitle.textContent = pane.map ? subtitle(pane, scene, !ownLayer) : "";
     frame.subtitle.title = frame.subtitle.textContent;
     frame.layer.node.hidden = !ownLayer;
@@ -65,28 +72,36 @@ export class Stage {
         pane.entry.tag,
       );
     }
-    const nothing = pane.map && pane.map.rows * pane.map.columns * pane.map.headCount === 0;
-    const message = pane.message ?? (nothing ? "This map is empty: its sequence has no tokens." : null);
+    const message = pane.message ?? emptiness(pane.map);
     frame.message.textContent = message;
     frame.message.hidden = message === null;
     frame.body.hidden = message !== null;
-    if (message !== null || !pane.map) {
+    const usable = message === null && pane.map;
+    const isText = usable && scene.text && scene.view !== "overview" && scene.view !== "image"
+      && Boolean(pane.map.queryTokens ?? pane.map.keyTokens) && !pane.map.image;
+    frame.strip.node.hidden = !isText;
+    if (isText) frame.strip.draw(pane, scene);
+    if (!usable) {
       frame.view?.node.remove();
       frame.view = null;
       return;
     }
+    this.drawView(frame, pane, scene);
+  }
+
+  drawView(frame, pane, scene) {
     const View = VIEWS[scene.view];
     if (!(frame.view instanceof View)) {
       frame.view?.node.remove();
       frame.view = new View({
         ...this.actions,
         hover: this.hover,
+        read: this.read,
         enlarge: (head) => this.actions.head(head),
         choose: (tag, head) => this.actions.choose(tag, head, frame.pane),
       });
       frame.body.append(frame.view.node);
     }
-    frame.pane = pane;
     frame.view.draw(pane, scene, frame.body.clientWidth - 2, frame.body.clientHeight - 2);
   }
 
@@ -110,7 +125,19 @@ export class Stage {
     for (const { view } of this.frames) view?.crosshair(place);
   }
 
-  heatmaps(i) {
-    return this.frames[i]?.view?.heatmaps() ?? [];
+  /** Colour every pane's text by what is pointed at. */
+  colourText(focus) {
+    for (const { strip } of this.frames) if (!strip.node.hidden) strip.read(focus);
   }
+
+  view(i) {
+    return this.frames[i]?.view ?? null;
+  }
+}
+
+function emptiness(map) {
+  if (!map) return null;
+  const [rows, columns] = [map.rows, map.columns];
+  if (map.hiddenCount && rows * columns === 0) return "Every token is hidden: show some again with Hide tokens.";
+  return rows * columns * map.headCount === 0 ? "This map is empty: its sequence has no tokens." : null;
 }

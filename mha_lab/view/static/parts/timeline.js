@@ -3,9 +3,12 @@
 import { chooser, el, icon } from "../draw/dom.js";
 import { count } from "../draw/format.js";
 
+const AHEAD = 4; // steps
+
 export class Timeline {
-  constructor({ set }) {
-    this.set = set;
+  /** @param {(step) => void} ahead: fetch what a later step needs. */
+  constructor({ set }, ahead) {
+    Object.assign(this, { set, ahead });
     this.steps = [];
     this.timer = null;
     this.button = el("button.play", { type: "button", title: "Play (space)", onclick: () => this.toggle() });
@@ -29,7 +32,9 @@ export class Timeline {
     this.showPlaying();
   }
 
-  draw(scene, state) {
+  draw(scene, state, grows) {
+    this.node.hidden = !scene.hasSteps;
+    this.live.hidden = !grows;
     this.steps = scene.steps;
     this.index = Math.max(0, scene.steps.indexOf(scene.step));
     this.isLive = state.live;
@@ -44,7 +49,7 @@ export class Timeline {
     this.label.textContent = scene.step === undefined ? "no steps" : `step ${count(scene.step)}`;
     this.of.textContent = scene.steps.length ? `${this.index + 1} of ${scene.steps.length}` : "";
     this.speed.show([1, 2, 4, 8, 16].map((n) => ({ value: String(n), text: `${n}/s` })), String(state.speed));
-    this.live.setAttribute("aria-pressed", state.live);
+    this.live.setAttribute("aria-pressed", String(state.live));
   }
 
   /** Show the step at a place; at the last one, follow training. */
@@ -83,7 +88,10 @@ export class Timeline {
   /** One step, once the one before has been drawn. */
   async tick() {
     const started = performance.now();
-    await this.go(this.index + 1);
+    const drawn = this.go(this.index + 1);
+    // What comes next is fetched while this one is drawn and looked at.
+    for (const step of this.steps.slice(this.index + 1, this.index + 1 + AHEAD)) this.ahead(step);
+    await drawn;
     if (!this.playing) return;
     if (this.index >= this.steps.length - 1) this.stop();
     else {
@@ -95,6 +103,6 @@ export class Timeline {
   showPlaying() {
     this.button.replaceChildren(icon(this.playing ? "pause" : "play"));
     this.button.setAttribute("aria-label", this.playing ? "Pause" : "Play");
-    this.button.setAttribute("aria-pressed", this.playing);
+    this.button.setAttribute("aria-pressed", String(this.playing));
   }
 }

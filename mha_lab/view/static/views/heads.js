@@ -1,23 +1,24 @@
 /** Every head of a layer as a tile, as large as the room allows. */
 
 import { el } from "../draw/dom.js";
-import { headName, score, words } from "../draw/format.js";
+import { fullHeadName, score, words } from "../draw/format.js";
 import { Heatmap } from "../draw/heatmap.js";
+import { roving } from "../parts/roving.js";
 
 const GAP = 18;
 const CAPTION = 24;
 const SMALLEST = 104;
 
 export class HeadsView {
-  constructor({ hover, enlarge }) {
-    this.node = el("div.heads");
-    this.hover = hover;
-    this.enlarge = enlarge;
-    this.tiles = [];
+  constructor({ hover, enlarge, move }) {
+    this.node = el("div.heads", { role: "group", "aria-label": "Heads of the layer" });
+    Object.assign(this, { hover, enlarge, move, tiles: [] });
+    this.roving = roving(this.node, "button.link");
   }
 
   draw(pane, scene, width, height) {
     const { map } = pane;
+    const before = this.tiles.length;
     while (this.tiles.length > map.headCount) this.tiles.pop().node.remove();
     while (this.tiles.length < map.headCount) this.addTile(this.tiles.length);
     const measure = (w, h) => this.tiles[0].heatmap.measure(map, w, h);
@@ -26,14 +27,19 @@ export class HeadsView {
     this.node.style.gap = `${GAP}px`;
     this.pane = pane;
     this.tiles.forEach((tile, head) => {
-      const name = headName(map, head);
+      const name = fullHeadName(map, head);
       tile.name.textContent = name;
       const value = pane.scoreOf(scene.score, head);
       const text = value === undefined ? "" : score(value);
       tile.score.textContent = text && tileWidth > 170 ? `${words(scene.score)} ${text}` : text;
       tile.score.title = scene.scoreTitle;
+      const keys = map.keyHeads?.[head];
+      tile.node.classList.toggle("grouped", keys !== undefined);
+      tile.node.classList.toggle("first", keys !== undefined && keys !== map.keyHeads[head - 1]);
+      tile.node.classList.toggle("odd", keys !== undefined && keys % 2 === 1);
       tile.heatmap.show(map, head, scene, tileWidth, tileHeight, name);
     });
+    if (before !== this.tiles.length) this.roving.refresh();
   }
 
   addTile(head) {
@@ -41,6 +47,7 @@ export class HeadsView {
       axes: "auto",
       onHover: (place) => this.hover(place && { ...place, pane: this.pane, head }),
       onPick: () => this.enlarge(head),
+      onWindow: this.move,
     });
     const name = el("button.link", { type: "button", onclick: () => this.enlarge(head) });
     name.title = "Enlarge this head";

@@ -1,7 +1,8 @@
 /** One head, or the mean of the heads, as large as the room allows, with its scores beside it. */
 
+import { positionOf } from "../data/lens.js";
 import { el } from "../draw/dom.js";
-import { headName, score, words } from "../draw/format.js";
+import { fullHeadName, score, words } from "../draw/format.js";
 import { Heatmap } from "../draw/heatmap.js";
 import { explain } from "../data/scores.js";
 
@@ -9,13 +10,15 @@ const SCORES_WIDTH = 216;
 const WIDE = 620;
 
 export class MapView {
-  constructor({ hover, linesOf }) {
+  constructor({ hover, linesOf, move }) {
     this.heatmap = new Heatmap({
       axes: "full",
       values: true,
       onHover: (place) => hover(place && { ...place, pane: this.pane, head: this.head }),
-      onPick: (place) => place && linesOf(place),
+      onPick: (place) => place && linesOf({ query: positionOf(this.pane.map, "query", place.query) }),
+      onWindow: move,
     });
+    this.heatmap.wheels = true;
     this.list = el("dl.scores");
     this.node = el("div.single", {}, this.heatmap.node, this.list);
   }
@@ -23,14 +26,14 @@ export class MapView {
   draw(pane, scene, width, height) {
     const { map } = pane;
     const head = scene.headOf(map);
-    const names = Object.keys(map.scores);
+    const names = Object.keys(map.scores).filter((name) => pane.scoreOf(name, head) !== undefined);
     const wide = width >= WIDE;
     this.pane = pane;
     this.head = head;
     this.node.classList.toggle("stacked", !wide);
     const below = names.length && !wide ? 26 * Math.ceil(names.length / 2) + 12 : 0;
     const beside = names.length && wide ? SCORES_WIDTH : 0;
-    this.heatmap.show(map, head, scene, width - beside, height - below, headName(map, head));
+    this.heatmap.show(map, head, scene, width - beside, height - below, fullHeadName(map, head));
     this.list.replaceChildren(
       ...names.flatMap((name) => {
         const chosen = name === scene.score ? ".chosen" : "";

@@ -1,16 +1,19 @@
 /** Every head of every layer as a thumbnail, in the model's order or ranked by a score. */
 
+import { look } from "../data/lens.js";
 import { el, sized } from "../draw/dom.js";
-import { drawPicture } from "../draw/heatmap.js";
+import { drawPicture } from "../draw/raster.js";
 import { headName, score, visible, withoutFiller } from "../draw/format.js";
 import { picture } from "../draw/colouring.js";
+import { roving } from "../parts/roving.js";
 
 const [SMALLEST, LARGEST] = [56, 104];
 
 export class OverviewView {
   constructor({ choose }) {
     this.choose = choose;
-    this.node = el("div.overview");
+    this.node = el("div.overview", { role: "group", "aria-label": "Heads of all layers" });
+    this.roving = roving(this.node, "button.thumbnail");
     this.tiles = [];
     this.signature = "";
     this.seen = new IntersectionObserver((entries) => this.onSeen(entries), {
@@ -41,6 +44,7 @@ export class OverviewView {
       tile.drawn = null;
       if (tile.visible) this.paint(tile);
     }
+    this.roving.refresh(this.tiles.find((tile) => tile.node.classList.contains("chosen"))?.node);
   }
 
   build(wanted, byLayer) {
@@ -49,6 +53,7 @@ export class OverviewView {
     this.node.replaceChildren();
     this.node.classList.toggle("ranked", !byLayer);
     let [section, tag] = [null, null];
+    this.tileOf = new Map();
     wanted.forEach((one, place) => {
       if (section === null || (byLayer && one.tag !== tag)) {
         tag = one.tag;
@@ -60,6 +65,7 @@ export class OverviewView {
       const tile = this.makeTile(one, byLayer ? null : place + 1);
       section.append(tile.node);
       this.tiles.push(tile);
+      this.tileOf.set(tile.node, tile);
       this.seen.observe(tile.node);
     });
   }
@@ -83,7 +89,7 @@ export class OverviewView {
 
   onSeen(entries) {
     for (const { target, isIntersecting } of entries) {
-      const tile = this.tiles.find((one) => one.node === target);
+      const tile = this.tileOf.get(target);
       if (!tile) continue;
       tile.visible = isIntersecting;
       if (isIntersecting) this.paint(tile);
@@ -97,7 +103,7 @@ export class OverviewView {
     const entry = pane.entries.find((one) => one.tag === tile.tag);
     const step = pane.stepOf(entry);
     try {
-      const map = await pane.source.map(pane.run, entry, step, pane.sample);
+      const map = look(await pane.source.map(pane.run, entry, step, pane.sample), { hide: scene.hide });
       if (scene !== this.scene || tile.head >= map.headCount) return;
       const part = Math.min(this.size / map.columns, this.size / map.rows);
       const [width, height] = [map.columns * part, map.rows * part];

@@ -1,0 +1,1 @@
+"""Who may see whom: one pattern a file; see :mod:`mha_lab.attention.parts`."""

@@ -1,0 +1,26 @@
+"""Softmax [1]_: weights_j = exp(z_j) / Σ_l exp(z_l), over the allowed keys.
+
+.. [1] Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1.
+   https://arxiv.org/abs/1706.03762
+"""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from mha_lab.attention.parts import SoftmaxOver
+
+
+class Softmax(nn.Module):
+    """The weighting of the original Transformer."""
+
+    is_softmax = True
+
+    def forward(
+        self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "N H L S"]:
+        """Each row in proportion to the exponentials of its scores."""
+        return scores.softmax(-1)
+
+    def as_softmax(self, allowed: Bool[Tensor, "..."]) -> SoftmaxOver:
+        """It is the softmax itself."""
+        return SoftmaxOver()

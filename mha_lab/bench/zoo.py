@@ -1,0 +1,166 @@
+"""Every mechanism and encoding against our MultiheadAttention, alternating in one process.
+
+Usage:
+  python -m mha_lab bench zoo [seconds=1] [shapes=64x20x64x4,8x256x256x8,2x1024x256x8]
+      [lengths=2048,4096,8192,16384] [only=entmax,rotary] [device=cpu] [csv=FILE] [table=markdown]
+
+Forward + backward of one self-attention without weights, as a ratio to attention=custom in the same
+call (below 1: faster), and the ratio of the additional peak memory. A mechanism that looks back
+only is timed causal, and so is custom beside it; encodings are timed in custom, or in composed
+where they act inside attention. The row of custom itself shows how much the ratios shake. The last
+table has the mechanisms whose time is linear in the length, causal, at long lengths.
+seconds= is the time for each case and shape; lengths= may be none.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mha_lab.arguments import no_more, split, whole_number
+from mha_lab.bench.shapes import Shape, read_shapes
+from mha_lab.bench.tables import cell, find_device, machine, show, writable
+from mha_lab.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from mha_lab.bench.zoo_cases import Case
+
+_SETTINGS = ("seconds", "shapes", "lengths", "only", "device", "csv", "table")
+SHAPES: tuple[Shape, ...] = ((64, 20, 64, 4), (8, 256, 256, 8), (2, 1024, 256, 8))
+LENGTHS = (2048, 4096, 8192, 16384)
+LONG = (1, 256, 8)
+"""N, E and H at long lengths."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Time, print the tables, and write the CSV if asked."""
+    settings, rest = split(arguments, _SETTINGS)
+    no_more(rest, _SETTINGS)
+    seconds = whole_number("seconds", settings.get("seconds", "1"), low=1, high=600)
+    shapes = read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
+    lengths = _read_lengths(settings["lengths"]) if "lengths" in settings else LENGTHS
+    if settings.get("table", "markdown") != "markdown":
+        raise UserError(f"table must be markdown, got {settings['table']!r}")
+
+    from rich.progress import track
+
+    from mha_lab.bench.zoo_cases import LINEAR, cases
+
+    chosen = cases(settings.get("only"))
+    device = find_device(settings.get("device"))
+    csv = writable(settings["csv"]) if "csv" in settings else None
+    rows = [
+        time_case(case, shape, seconds=seconds, device=device)
+        for case in track(chosen, "timing", transient=True)
+        for shape in shapes
+    ]
+    long = [case.name for case in chosen if case.name in LINEAR]
+    long_rows = [
+        row
+        for length in track(lengths if long else (), "timing long ones", transient=True)
+        for row in time_long(long, length, seconds=seconds, device=device)
+    ]
+    print(machine(device))
+    named = [", ".join(map(str, shape)) for shape in shapes]
+    columns = ["option", "call", "note"]
+    columns += [f"{what} at {shape}" for shape in named for what in ("time", "memory")]
+    show(_wide(rows), columns, numeric=2 * len(shapes), **settings)
+    if long_rows:
+        columns = ["mechanism", "N, L, E, H", "custom, ms", "its, ms", "time", "memory"]
+        keys = ("option", "shape", "custom_ms", "ms", "time", "memory")
+        show(
+            [[cell(row[key]) for key in keys] for row in long_rows], columns, numeric=4, **settings
+        )
+    if csv is not None:
+        from mha_lab.training.run_folder import write_rows
+
+        write_rows(csv, rows + long_rows)
+    return 0
+
+
+def time_case(
+    case: "Case", shape: Shape, *, seconds: float, device: "torch.device"
+) -> dict[str, Any]:
+    """Compare one option with custom.
+
+    Args:
+        case: The option.
+        shape: N, L, E, H.
+        seconds: How long the two take turns.
+        device: Where.
+
+    Returns:
+        The option, the call, the medians in milliseconds, and the ratios of time and memory.
+    """
+    from mha_lab.bench.peak_memory import peak_bytes
+    from mha_lab.bench.timing import alternate
+    from mha_lab.bench.zoo_cases import base_step, made, step
+    from mha_lab.config import costs
+
+    module = made(case, shape, device)
+    own, base = step(module, shape, device), base_step(shape, device, is_causal=module.is_causal)
+    base_ms, own_ms = alternate(base, own, seconds=seconds, device=device)
+    return {
+        "option": f"{case.group}={case.name}",
+        "call": "causal" if module.is_causal else "both ways",
+        "shape": ", ".join(map(str, shape)), "custom_ms": base_ms, "ms": own_ms,
+        "time": own_ms / base_ms, "memory": peak_bytes(own, device) / peak_bytes(base, device),
+        "note": costs(case.group).get(case.name, ""),
+    }  # fmt: skip
+
+
+def time_long(
+    names: Sequence[str], length: int, *, seconds: float, device: "torch.device"
+) -> list[dict[str, Any]]:
+    """Compare mechanisms with custom at one length, all of them in turn, causal.
+
+    Args:
+        names: Options of ``attention``.
+        length: L.
+        seconds: How long each has.
+        device: Where.
+
+    Returns:
+        A row for each, as ``time_case`` gives.
+    """
+    from mha_lab.bench.peak_memory import peak_bytes
+    from mha_lab.bench.timing import alternate
+    from mha_lab.bench.zoo_cases import Case, base_step, made, step
+
+    N, E, H = LONG
+    shape = (N, length, E, H)
+    steps = [base_step(shape, device, is_causal=True)]
+    for name in names:
+        module = made(Case("attention", name), shape, device)
+        module.is_causal = True
+        steps.append(step(module, shape, device))
+    times = alternate(*steps, seconds=seconds * len(steps), device=device, least=2, warm_up=1)
+    peaks = [peak_bytes(one, device) for one in steps]
+    return [
+        {
+            "option": f"attention={name}", "call": "causal", "shape": ", ".join(map(str, shape)),
+            "custom_ms": times[0], "ms": ms, "time": ms / times[0], "memory": peak / peaks[0],
+            "note": "",
+        }
+        for name, ms, peak in zip(names, times[1:], peaks[1:], strict=True)
+    ]  # fmt: skip
+
+
+def _wide(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A row for each option, with the ratios at each shape beside one another."""
+    wide: dict[str, list[str]] = {}
+    for row in rows:
+        cells = wide.setdefault(row["option"], [row["option"], row["call"], row["note"]])
+        cells += [cell(row["time"]), cell(row["memory"])]
+    return list(wide.values())
+
+
+def _read_lengths(text: str) -> tuple[int, ...]:
+    if text == "none":
+        return ()
+    lengths = tuple(int(word) if word.isdecimal() else 0 for word in text.split(","))
+    if min(lengths) < 2:
+        raise UserError(
+            f"lengths must be whole numbers from 2 on, like 2048,4096, or none; got {text!r}"
+        )
+    return lengths

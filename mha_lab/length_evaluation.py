@@ -1,0 +1,137 @@
+"""A trained run on lengths that it may never have seen: numbers, a plot, and maps of each range."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mha_lab import config
+from mha_lab.build import Parts
+from mha_lab.errors import UserError
+from mha_lab.evaluation import load_trained, predict_source
+from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.tasks.batch import Batch, blanks
+from mha_lab.tasks.generated import GeneratedTask
+from mha_lab.tasks.vocabulary import Vocabulary
+from mha_lab.training.length_scores import by_length, score, summarise
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LengthEvaluation:
+    """What a run does on each range of lengths.
+
+    Attributes:
+        ranges: one row a range: ``lengths`` ("11-20"), ``beyond`` (longer than in training), how
+            many ``sequences``, the measures of ``length_scores`` and their standard errors.
+        lengths: one row a length, with ``length`` in place of ``lengths``.
+        maps: for each range, the attention maps of one sequence: the first whose output is wrong,
+            or else the first.
+        trained: the lengths that the run was trained on; None where that is not known.
+        chance: of a symbol that is guessed.
+    """
+
+    ranges: list[dict[str, Any]]
+    lengths: list[dict[str, Any]]
+    maps: dict[str, list[AttentionMap]]
+    trained: Range | None
+    chance: float
+
+
+def evaluate_lengths(
+    folder: Path,
+    ranges: Sequence[Range],
+    overrides: Sequence[str] = (),
+    *,
+    samples: int = 2000,
+    checkpoint: str = "best",
+    trusted: Sequence[str] = (),
+) -> LengthEvaluation:
+    """Test a run's weights on ranges of lengths.
+
+    Args:
+        folder: the run's folder.
+        ranges: the shortest and the longest source of each.
+        overrides: changes to the run's config.
+        samples: sequences of each range, at most.
+        checkpoint: ``best`` or ``last``.
+        trusted: modules that the run's config may name besides this project's own options.
+
+    Raises:
+        UserError: as ``evaluation.evaluate``; or the task cannot make sequences of any length, or
+            the model cannot read them.
+    """
+    _, parts = load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted)
+    trained = trained_lengths(folder, trusted)
+    rows, lengths, maps = [], [], {}
+    for low, high in ranges:
+        name = f"{low}-{high}"
+        try:
+            batch = _sequences(parts.task, low, high, samples)
+            scores = score(parts.module.model, batch)
+            maps[name] = _maps(parts, batch, scores["sequence_accuracy"])
+        except ValueError as error:
+            raise UserError(f"lengths={name}: {' '.join(str(error).split())}") from error
+        is_beyond = trained is not None and high > trained[1]
+        rows.append({"lengths": name, "beyond": is_beyond, **summarise(scores)})
+        for row in by_length(scores):
+            is_beyond = trained is not None and row["length"] > trained[1]
+            lengths.append({"length": row.pop("length"), "beyond": is_beyond, **row})
+    return LengthEvaluation(rows, lengths, maps, trained, parts.task.chance)
+
+
+def trained_lengths(folder: Path, trusted: Sequence[str] = ()) -> Range | None:
+    """The lengths that a run was trained on, by its own config."""
+    cfg = config.load_run(folder, trusted=trusted)
+    low, high = cfg.task.get("min_length"), cfg.task.get("max_length")
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+
+def _sequences(task: Any, low: int, high: int, samples: int) -> Batch:
+    """Test sequences of a range of lengths."""
+    if not isinstance(task, GeneratedTask):
+        raise UserError(
+            "lengths= needs a task that makes sequences of any length; this run's has those of its "
+            "files alone: evaluate it without lengths="
+        )
+    return task.at_lengths(min_length=low, max_length=high).fixed_split("test", samples)
+
+
+def _maps(parts: Parts, batch: Batch, right: torch.Tensor) -> list[AttentionMap]:
+    """The maps of the first sequence that went wrong, or else of the first."""
+    if not parts.module.model.uses_attention:
+        return []
+    chosen = int(right.argmin())
+    length = int((batch.source[chosen] != Vocabulary.PAD).sum())
+    source, target = batch.source[chosen : chosen + 1, :length], batch.target[chosen : chosen + 1]
+    nothing = blanks(target)
+    return predict_source(parts.module, source, nothing if nothing.any() else None).maps
+
+
+def why_beyond(folder: Path, longest: int, trusted: Sequence[str] = ()) -> str | None:
+    """Say what lengths beyond training mean for a run's model; None where none is beyond.
+
+    Args:
+        folder: the run's folder.
+        longest: the longest source that was evaluated.
+        trusted: as ``evaluate_lengths``.
+    """
+    trained = trained_lengths(folder, trusted)
+    if trained is None or longest <= trained[1]:
+        return None
+    cfg = config.load_run(folder, trusted=trusted)
+    position = cfg.choices.get("position", "none")
+    reason = f"lengths above {trained[1]} are longer than any in training"
+    if position == "learned" and cfg.choices.get("model") != "recurrent":
+        reason += (
+            "; position=learned holds a vector for each place, and those of places that training "
+            "never met are still random"
+        )
+    return (
+        f"{reason}: to do better there, train with task.max_length={longest}, or with an encoding "
+        "that was made for longer sequences, such as position=rotary, alibi or randomized, and "
+        "compare them by lengths="
+    )

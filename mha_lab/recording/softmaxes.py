@@ -1,0 +1,68 @@
+"""Softmaxes of a model, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from torch import Tensor
+
+_NAMES = {"softmax", "special_softmax", "_safe_softmax"}
+
+
+class Fate(IntEnum):
+    """What became of a softmax; a higher one is never followed by a lower one."""
+
+    UNSEEN = 0
+    """Nothing that matters was done with its result, or nobody saw it."""
+    CHOSE = 1
+    """Its result chose something (top-k, argmax), as that of a router or of a classifier does."""
+    LOST = 2
+    """Its result met another tensor, in a way that is not followed."""
+    MULTIPLIED = 3
+    """Its result was multiplied with values."""
+    ANSWERED = 4
+    """So it was, and that call is recorded, or counted as one that is not."""
+
+
+@dataclass(eq=False)
+class Softmax:
+    """One softmax.
+
+    Attributes:
+        module: The path of the module that computed it.
+        ndim: How many axes it has.
+        fate: What became of it.
+    """
+
+    module: str
+    ndim: int
+    fate: Fate = Fate.UNSEEN
+
+    def becomes(self, fate: Fate) -> None:
+        """Note what became of it."""
+        self.fate = max(self.fate, fate)
+
+    @property
+    def may_be_attention(self) -> bool:
+        """Whether it may be attention that is not recorded.
+
+        Weights without batch and heads that meet no values are a classifier's.
+        """
+        if self.fate == Fate.UNSEEN:
+            return self.ndim > 2
+        return self.fate in (Fate.LOST, Fate.MULTIPLIED)
+
+
+def softmax_axis(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+) -> int | None:
+    """The axis, counted from the end, of a softmax of scores (at least two axes); else None."""
+    if getattr(func, "__name__", "") not in _NAMES or not isinstance(result, Tensor):
+        return None
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if result.ndim < 2 or not isinstance(dim, int):
+        return None
+    return dim if dim < 0 else dim - result.ndim

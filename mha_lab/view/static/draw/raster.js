@@ -1,0 +1,44 @@
+/** Small pictures drawn large and sharp, and the bar of colours. */
+
+import { sized } from "./dom.js";
+import { css } from "./palette.js";
+
+const scratch = document.createElement("canvas");
+const enlarged = document.createElement("canvas");
+
+/** Draw a picture into a box, its pixels sharp: enlarged by a whole number, then made to fit. */
+export function drawPicture(context, image, x, y, width, height) {
+  scratch.width = image.width;
+  scratch.height = image.height;
+  scratch.getContext("2d").putImageData(image, 0, 0);
+  const ratio = window.devicePixelRatio || 1;
+  const times = Math.max(1, Math.ceil((width * ratio) / image.width - 0.001));
+  context.imageSmoothingEnabled = true;
+  context.imageSmoothingQuality = "high";
+  if (times === 1) {
+    context.drawImage(scratch, x, y, width, height);
+    return;
+  }
+  enlarged.width = image.width * times;
+  enlarged.height = image.height * times;
+  const large = enlarged.getContext("2d");
+  large.imageSmoothingEnabled = false;
+  large.drawImage(scratch, 0, 0, enlarged.width, enlarged.height);
+  context.drawImage(enlarged, x, y, width, height);
+}
+
+/** The colours of the page that canvases need, read from the style sheet. */
+export function readTheme(node) {
+  const style = getComputedStyle(node);
+  const names = ["page", "panel", "ink", "muted", "rule", "blocked", "accent"];
+  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+/** A bar from the lowest to the highest colour. */
+export function drawLegend(canvas, table, width, height) {
+  const context = sized(canvas, width, height);
+  for (let x = 0; x < width; x += 1) {
+    context.fillStyle = css(table, Math.round((255 * x) / (width - 1)));
+    context.fillRect(x, 0, 1.5, height);
+  }
+}

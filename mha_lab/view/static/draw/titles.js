@@ -1,0 +1,26 @@
+/** What a pane shows, in a line: layer, step, kind, size, sample, and what was changed. */
+
+import { count, visible } from "./format.js";
+
+export function subtitle(pane, scene, withLayer = true) {
+  const { map } = pane;
+  const sample = map.samples[pane.sample] ?? pane.sample;
+  const layer = visible(pane.shortName(pane.entry.tag));
+  const isOverview = scene.view === "overview";
+  const parts = [isOverview ? "all layers" : withLayer ? layer : null];
+  if (scene.hasSteps) parts.push(`step ${count(pane.step)}`);
+  if (!isOverview) parts.push(map.kind, sizeOf(map));
+  parts.push(`sample ${sample}`);
+  if (map.hiddenCount) parts.push(`${map.hiddenCount} tokens hidden, rows scaled anew`);
+  return parts.filter((part) => part !== null).join(" · ");
+}
+
+/** "64 × 64", of a pooled map also what it is the mean of, of a window what it is part of. */
+export function sizeOf(map) {
+  const whole = map.whole ?? map;
+  const size = `${map.rows} × ${map.columns}`;
+  const pooled = whole.pooledFrom && ` (${whole.pool === "max" ? "largest" : "mean"} of ${whole.pooledFrom.join(" × ")})`;
+  const all = map.all ?? map;
+  const isWindow = all.rows !== map.rows || all.columns !== map.columns;
+  return `${size}${isWindow ? ` of ${all.rows} × ${all.columns}` : ""}${pooled || ""}`;
+}

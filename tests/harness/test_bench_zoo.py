@@ -1,0 +1,65 @@
+"""bench zoo: every option of the config folders has a row; what cannot be is said at once."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+
+from mha_lab.bench import zoo
+from mha_lab.bench.timing import alternate
+from mha_lab.bench.zoo_cases import cases, made, step
+from mha_lab.config import options
+from mha_lab.errors import UserError
+
+CPU = torch.device("cpu")
+
+
+def test_every_mechanism_and_encoding_runs_forward_and_backward() -> None:
+    found = cases(None)
+    assert {(case.group, case.name) for case in found} == {
+        (group, name) for group in ("attention", "position") for name in options(group)
+    }
+    for case in found:
+        module = made(case, (2, 7, 24, 3), CPU)
+        step(module, (2, 7, 24, 3), CPU)()
+
+
+def test_rows_are_written_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "zoo.csv"
+    words = ["seconds=1", "shapes=1x3x8x2", "lengths=5", "only=retention", f"csv={file}"]
+    assert zoo.main([*words, "table=markdown"]) == 0
+    printed = capsys.readouterr().out
+    assert "| attention=retention | causal | linear in the length" in printed
+    assert "| attention=retention | 1, 5, 256, 8 |" in printed
+    rows = list(csv.DictReader(file.open()))
+    assert [(row["option"], row["shape"]) for row in rows] == [
+        ("attention=retention", "1, 3, 8, 2"),
+        ("attention=retention", "1, 5, 256, 8"),
+    ]
+    assert all(float(row["time"]) > 0 and float(row["memory"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["only=entmaxx"], "only=entmaxx is no mechanism and no encoding"),
+        (["lengths=1"], "lengths must be whole numbers from 2 on"),
+        (["lengths=2048,x"], "lengths must be whole numbers from 2 on"),
+        (["table=html"], "table must be markdown, got 'html'"),
+        (["second=1"], "unknown argument 'second=1'"),
+    ],
+)
+def test_what_cannot_be_is_said(words: list[str], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        zoo.main(words)
+
+
+def test_calls_take_turns() -> None:
+    order: list[str] = []
+    times = alternate(
+        lambda: order.append("a"), lambda: order.append("b"), lambda: order.append("c"),
+        seconds=0, device=CPU, least=2, warm_up=1,
+    )  # fmt: skip
+    assert order == ["a", "b", "c"] * 3
+    assert len(times) == 3
