@@ -7,12 +7,20 @@ import sys
 from mha_lab.cli import run
 from mha_lab.interrupts import keep_interrupts
 
+STOPPED_BY_SIGNAL = 128  # and the signal's number, as a shell counts
+
 
 def main() -> None:
     """Run the command line and exit with its code."""
     see_working_folder()
     keep_interrupts()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code > STOPPED_BY_SIGNAL:
+        # Python would first free what was being made, object by object: that can take a minute.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def see_working_folder() -> None:

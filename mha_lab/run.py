@@ -5,6 +5,7 @@
 
 import logging
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -187,18 +188,22 @@ def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) 
 
 def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     """The checkpoint to go on from; says so where that is not what one would expect."""
-    file, checkpoint, faults = newest_checkpoint(folder)
-    for fault in faults:
-        print(f"mha_lab: {fault}", file=sys.stderr)
-    if file is not None:
-        if faults:
-            step = checkpoint["global_step"]
-            print(f"mha_lab: going on from {file.name}, of step {step}", file=sys.stderr)
-        return file, checkpoint
-    if run_folder.read_summary(folder).get("status") in ("solved", "finished"):
-        load_checkpoint(checkpoint_path(folder, "last"))  # says that it is not there
-    print("mha_lab: the run has no checkpoint yet: it begins again", file=sys.stderr)
-    return None, {}
+    file, checkpoint, damaged = newest_checkpoint(folder)
+    for other in damaged:
+        aside = other.replace(other.with_suffix(".ckpt.damaged"))
+        _tell(
+            f"{str(other)!r} is corrupt and now called {aside.name}; going on from "
+            f"{file and file.name}, of step {checkpoint['global_step']}"
+        )
+    if file is None:
+        if run_folder.read_summary(folder).get("status") in ("solved", "finished"):
+            load_checkpoint(checkpoint_path(folder, "last"))  # says that it is not there
+        _tell("the run has no checkpoint yet: it begins again")
+    return file, checkpoint
+
+
+def _tell(sentence: str) -> None:
+    print(f"mha_lab: {sentence}", file=sys.stderr)
 
 
 def _listen(trainer: pl.Trainer, parts: Parts, stopping: Stopping) -> None:
@@ -241,6 +246,11 @@ def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
 @contextmanager
 def _machine_errors(folder: Path) -> Iterator[None]:
     """Tell what the machine could not do, and how to go on when it can again."""
+    told = threading.excepthook
+    # TensorBoard writes in a thread; what goes wrong there is raised again where one logs.
+    threading.excepthook = lambda args: (
+        None if args.exc_value and as_machine_error(args.exc_value) else told(args)
+    )
     try:
         yield
     except Exception as error:
@@ -250,6 +260,8 @@ def _machine_errors(folder: Path) -> Iterator[None]:
         has_begun = any(checkpoint_path(folder, name).exists() for name in NAMES)
         kept = f"; its last checkpoint is kept: go on with resume={folder}" if has_begun else ""
         raise MachineError(f"the run could not go on: {known}{kept}") from error
+    finally:
+        threading.excepthook = told
 
 
 def _description(cfg: DictConfig, parts: Parts) -> dict[str, Any]:

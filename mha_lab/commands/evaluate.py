@@ -16,8 +16,8 @@ and the attention maps of one sequence of each range, a wrong one where there is
 """
 
 import re
-import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         "checkpoint": settings.get("checkpoint", "best"),
         "trusted": trust.modules(settings.get(trust.SETTING)),
     }
-    kept = folder / "evaluations" / time.strftime("%Y-%m-%d_%H-%M-%S")
+    kept = folder / "evaluations" / f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}"
     if "lengths" in settings:
         ranges = _ranges(settings["lengths"])
         samples = whole_number("samples", settings.get("samples", "2000"), low=1, high=10**7)

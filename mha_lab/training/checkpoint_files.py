@@ -1,14 +1,14 @@
 """The checkpoints of a run as files: never torn, never read when they are damaged.
 
 A file is written beside its place, on the same filesystem, forced to the disk and then renamed, so
-that the one before it is there until the new one is whole. A checkpoint is a zip archive with a
-CRC-32 of every record; PyTorch does not look at them when it reads, this module does.
+that the one before it is there until the new one is whole. A checkpoint is a zip archive, as
+PyTorch writes it; the archive's comment is the SHA-256 of all that stands before it.
 """
 
+import hashlib
 import io
 import os
 import shutil
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +19,8 @@ from lightning_fabric.plugins import TorchCheckpointIO
 from mha_lab.errors import UserError
 
 NAMES = ("last", "best")
+_MARK = b"sha256:"
+_COMMENT_BYTES = len(_MARK) + 2 * hashlib.sha256().digest_size
 
 
 class CheckpointFiles(TorchCheckpointIO):
@@ -30,7 +32,32 @@ class CheckpointFiles(TorchCheckpointIO):
         """Write one so that it is whole, or not there."""
         content = io.BytesIO()
         torch.save(checkpoint, content)  # in memory: an error while it writes to a disk is obscure
+        _sign(content)
         _replace(Path(path), lambda stream: stream.write(content.getbuffer()))
+
+
+def _sign(archive: io.BytesIO) -> None:
+    """Append the checksum as the archive's comment, whose length is an archive's last number."""
+    archive.seek(-2, io.SEEK_END)
+    archive.write(_COMMENT_BYTES.to_bytes(2, "little"))
+    digest = hashlib.sha256(archive.getbuffer()).hexdigest()
+    archive.write(_MARK + digest.encode())
+
+
+def _is_whole(file: Path) -> bool:
+    """Compare the checksum; a checkpoint that another program wrote has none."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        stream.seek(max(0, size - _COMMENT_BYTES))
+        comment = stream.read()
+        if not comment.startswith(_MARK):
+            return True
+        stream.seek(0)
+        digest, left = hashlib.sha256(), size - _COMMENT_BYTES
+        while left and (part := stream.read(min(left, 1 << 20))):
+            digest.update(part)
+            left -= len(part)
+    return comment == _MARK + digest.hexdigest().encode()
 
 
 def copy_checkpoint(source: Path, target: Path) -> None:
@@ -76,10 +103,8 @@ def load_checkpoint(file: Path) -> dict[str, Any]:
         UserError: missing or corrupt.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
-            damaged = archive.testzip()
-        if damaged is not None:
-            raise zipfile.BadZipFile(f"wrong checksum of {damaged!r}")
+        if not _is_whole(file):
+            raise ValueError("its checksum is another")
         content = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
         raise UserError(
@@ -98,27 +123,27 @@ def load_checkpoint(file: Path) -> dict[str, Any]:
     return content
 
 
-def newest_checkpoint(folder: Path) -> tuple[Path | None, dict[str, Any], list[str]]:
+def newest_checkpoint(folder: Path) -> tuple[Path | None, dict[str, Any], list[Path]]:
     """The whole checkpoint of a run that is of the latest step.
 
     Returns:
-        Its file and content, None and empty where the run has no checkpoint at all; and a
-        sentence about each that cannot be read.
+        Its file and content, None and empty where the run has no checkpoint at all; and those
+        that cannot be read.
 
     Raises:
         UserError: there are checkpoints, but none can be read.
     """
     found: list[tuple[Path, dict[str, Any]]] = []
-    faults: list[str] = []
+    damaged: dict[Path, UserError] = {}
     for file in (checkpoint_path(folder, name) for name in NAMES):
         if not file.exists():
             continue
         try:
             found.append((file, load_checkpoint(file)))
         except UserError as error:
-            faults.append(str(error))
-    if faults and not found:
-        raise UserError(faults[0])
+            damaged[file] = error
+    if damaged and not found:
+        raise next(iter(damaged.values()))
     if not found:
         return None, {}, []
-    return *max(found, key=lambda pair: pair[1].get("global_step", 0)), faults
+    return *max(found, key=lambda pair: pair[1].get("global_step", 0)), list(damaged)

@@ -48,6 +48,8 @@ class Checkpoints(Checkpoint):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """From now on a signal waits for the end of a step."""
+        if not checkpoint_path(Path(trainer.default_root_dir), "best").exists():
+            self.best = None  # it was lost: another is looked for
         self.stopping.listen()
         self.stopping.is_training = True
 
@@ -115,11 +117,12 @@ class Checkpoints(Checkpoint):
         loops["epoch_loop.state_dict"]["_batches_that_stepped"] = stepped
         for progress in (loops["epoch_progress"][which] for which in ("total", "current")):
             progress["processed"] = progress["completed"] = progress["started"] - 1
-        if self._validation is not None:
-            checkpoint |= self._validation
-            batches = loops["epoch_loop.val_loop.batch_progress"]
-            batches["total"] = {"ready": 1, "started": 1, "processed": 0, "completed": 0}
-            batches["current"] = dict.fromkeys(batches["total"], 0)
+        begun = {"ready": 1, "started": 1, "processed": 0, "completed": 0}
+        validated = loops["epoch_loop.val_loop.batch_progress"]
+        # What says that a validation had begun must not outlast its end.
+        validated["total"] = dict.fromkeys(begun, 1) if self._validation is None else begun
+        validated["current"] = dict.fromkeys(begun, 0)
+        checkpoint |= self._validation or {}
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""

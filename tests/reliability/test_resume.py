@@ -46,3 +46,15 @@ def test_a_kill_at_any_moment(hook: str, step: int, unbroken: Path, tmp_path: Pa
     assert differences(unbroken, left, loaders=False) == []
     after = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     assert after == before  # what is left was a copy; the original is untouched
+
+
+def test_broken_off_again_and_again(unbroken: Path, tmp_path: Path):
+    run, left = tmp_path / "run", tmp_path / "left"
+    train(config.compose(SMALL, run_dir=run), callbacks=[signal_at("on_validation_batch_end", 5)])
+    twice = [signal_at("on_validation_start", 5)]
+    train(config.load_run(run), resume=True, callbacks=twice)
+    killed = [copy_at("on_train_batch_end", 6, run, left), signal_at("on_train_batch_end", 6)]
+    train(config.load_run(run), resume=True, callbacks=killed)
+    train(config.load_run(left), resume=True, callbacks=[signal_at("on_train_batch_end", 12)])
+    train(config.load_run(left), resume=True)
+    assert differences(unbroken, left) == []
