@@ -179,7 +179,7 @@ def finite(values: Any) -> Any:
     """Nested numbers with None in place of NaN and infinity, which JSON does not know."""
     if isinstance(values, list | tuple):
         return [finite(value) for value in values]
-    return float(f"{values:.6g}") if np.isfinite(values) else None
+    return None if values is None or not np.isfinite(values) else float(f"{values:.6g}")
 
 
 def _four(shape: Sequence[int]) -> tuple[int, int, int, int]:

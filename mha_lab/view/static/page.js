@@ -47,7 +47,7 @@ export class Page {
     this.node = el(
       "div.page", {},
       el("aside", { "aria-label": "Runs and heads" }, this.runChooser.node, this.navigator.node),
-      el("main", {}, this.controls.node, this.notice, this.stage.node, this.timeline.node),
+      el("main", {}, el("h1.unseen", {}, "Attention maps"), this.controls.node, this.notice, this.stage.node, this.timeline.node),
       this.tooltip.node, this.help.node,
     );
     listen(keys);

@@ -29,8 +29,9 @@ export function handle(heatmap) {
     heatmap.onHover(null);
     if (drag.frames) heatmap.showBox((drag.spans = framed(heatmap, drag.start, event)));
     else {
-      const at = heatmap.cellAt(event);
-      const by = { query: Math.round(drag.start.query - at.query), key: Math.round(drag.start.key - at.key) };
+      // By pixels: the axes may change their width while the window moves.
+      const { cell } = heatmap.layout;
+      const by = { query: Math.round((drag.y - event.clientY) / cell), key: Math.round((drag.x - event.clientX) / cell) };
       if (by.query || by.key) heatmap.onWindow(moved(drag.map, by));
     }
   });

@@ -50,8 +50,12 @@ export function css(table, level) {
 
 /** Black or white, whichever can be read on the colour. */
 export function inkOn(table, level) {
-  const [r, g, b] = table.subarray(3 * level, 3 * level + 3);
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#15131a" : "#ffffff";
+  const [r, g, b] = [...table.subarray(3 * level, 3 * level + 3)].map((part) => {
+    const x = part / 255;
+    return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+  });
+  // Relative luminance as WCAG has it: both inks have the same contrast at 0.179.
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
 function colourAt(path, t, dark) {
