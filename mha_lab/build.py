@@ -1,20 +1,23 @@
 """From config to objects: the one place that instantiates, checks arguments and explains faults."""
 
 import inspect
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any
 
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from mha_lab.errors import UserError, nearest
+from mha_lab.errors import UserError
 from mha_lab.models.interface import SequenceModel
+from mha_lab.signatures import check_arguments, hints
+from mha_lab.targets import KINDS, Kind, kind_of, locate
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training.data_module import TaskDataModule
 from mha_lab.training.module import SequenceModule
+from mha_lab.trust import TARGET
+from mha_lab.validation import validate
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def build_parts(cfg: DictConfig, *, vocabulary: Vocabulary | None = None) -> Par
     Raises:
         UserError: a value that its object refuses, in the object's own words.
     """
+    validate(cfg)
     task = build_task(cfg, vocabulary)
     data = build(cfg, "data", task=task, seed=cfg.seed)
     module = build_module(cfg, task.vocabulary)
@@ -50,7 +54,7 @@ def build_parts(cfg: DictConfig, *, vocabulary: Vocabulary | None = None) -> Par
 
 def build_task(cfg: DictConfig, vocabulary: Vocabulary | None = None) -> Any:
     """Build the task; one that reads its vocabulary from data is given a known one instead."""
-    target = _locate("task", cfg.task._target_)
+    target = locate("task", cfg.task._target_, KINDS["task"])
     takes_vocabulary = "vocabulary" in inspect.signature(target).parameters
     known = {"vocabulary": vocabulary} if vocabulary and takes_vocabulary else {}
     return build(cfg, "task", **known)
@@ -60,8 +64,6 @@ def build_module(cfg: DictConfig, vocabulary: Vocabulary) -> SequenceModule:
     """Build the model, with attention and positions where it uses them, and what trains it."""
     import pytorch_lightning as pl
 
-    if not isinstance(cfg.seed, int) or not 0 <= cfg.seed < 2**32:
-        raise UserError(f"seed must be a whole number from 0 to 2^32 - 1, got {cfg.seed}")
     pl.seed_everything(cfg.seed, verbose=False)
     factory = build(cfg, "model")
     choices: dict[str, Any] = {}
@@ -98,62 +100,23 @@ def build(cfg: DictConfig, key: str, **extra: Any) -> Any:
         UserError: an unknown key, a value of the wrong type, or one that the object refuses.
     """
     content = OmegaConf.to_container(OmegaConf.select(cfg, key))
-    if not isinstance(content, dict) or "_target_" not in content:
-        raise UserError(f"{key} needs a _target_: the class or function that makes it")
-    node: dict[str, Any] = {str(name): value for name, value in content.items()}
-    target = _locate(key, node.pop("_target_"))
+    if not isinstance(content, dict) or TARGET not in content:
+        raise UserError(f"{key} needs a {TARGET}: the class or function that makes it")
+    return _make(key, content, KINDS[key.split(".")[0]], extra)
+
+
+def _make(key: str, content: dict[Any, Any], kind: Kind, extra: dict[str, Any]) -> Any:
+    node = {str(name): value for name, value in content.items()}
+    target = locate(key, node.pop(TARGET), kind)
     is_partial = node.pop("_partial_", False)
+    check_arguments(key, target, node)
+    known = hints(target)
     for name, value in node.items():
-        if isinstance(value, dict) and "_target_" in value:  # an option made of options
-            node[name] = build(cfg, f"{key}.{name}")
-    _check_arguments(key, target, node)
+        if isinstance(value, dict) and TARGET in value:  # an option made of options
+            node[name] = _make(f"{key}.{name}", value, kind_of(known.get(name, Any)), {})
     if is_partial:
         return partial(target, **node, **extra)
     return _explained(key, lambda: target(**node, **extra))
-
-
-def _locate(key: str, path: Any) -> Callable[..., Any]:
-    # Hydra's own look-up, which refuses dangerous targets: a run's config may be a stranger's.
-    from hydra.utils import get_object
-
-    log = logging.getLogger("hydra.utils")
-    log.disabled = True  # it would print what is raised here in one sentence
-    try:
-        found = get_object(path)
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{key}._target_={path!r} cannot be imported: {reason}") from error
-    finally:
-        log.disabled = False
-    if not callable(found):
-        raise UserError(f"{key}._target_={path!r} is not a class or function")
-    return found  # type: ignore[no-any-return]
-
-
-def _check_arguments(key: str, target: Callable[..., Any], node: dict[str, Any]) -> None:
-    """Compare names and types with the target's signature, before anything runs."""
-    from beartype import BeartypeConf
-    from beartype.door import is_bearable
-
-    parameters = inspect.signature(target).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    init = target.__init__ if inspect.isclass(target) else target
-    try:
-        hints = get_type_hints(init)
-    except (NameError, TypeError):
-        hints = {}
-    for name, value in node.items():
-        if name not in parameters and not open_ended:
-            known = [n for n in parameters if n != "self"]
-            raise UserError(f"unknown key '{key}.{name}'{nearest(name, known)}")
-        hint = hints.get(name, Any)
-        if hint is bool or not isinstance(value, bool):
-            fits = is_bearable(value, hint, conf=BeartypeConf(is_pep484_tower=True))
-        else:  # bool is an int to Python, never to a person
-            fits = bool in getattr(hint, "__args__", ()) or hint is Any
-        if not fits:
-            expected = getattr(hint, "__name__", str(hint)).replace("typing.", "")
-            raise UserError(f"{key}.{name} must be {expected}, got {value!r}")
 
 
 def _explained(key: str, make: Callable[[], Any]) -> Any:

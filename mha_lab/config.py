@@ -102,6 +102,9 @@ def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
     from hydra.core.hydra_config import HydraConfig
     from hydra.errors import HydraException
 
+    from mha_lab.words import check_choices, parse_word
+
+    check_choices([parse_word(word) for word in overrides], groups())
     # Inside a Hydra job another composition is under way; it must find its state as it left it.
     outer_hydra, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
@@ -193,15 +196,11 @@ def read_yaml(file: Path, trusted: Sequence[str] = ()) -> DictConfig | ListConfi
 
 def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     """Apply ``key=value`` and ``group=option`` to a resolved config, refusing unknown keys."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
+    from mha_lab.words import parse_words
 
+    parsed = parse_words(overrides)
     cfg = cfg.copy()
     OmegaConf.set_struct(cfg, True)
-    try:
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-    except HydraException as error:
-        raise UserError(explain(error, overrides)) from error
     # Groups first: a value given with its group must land in the new option.
     for item in sorted(parsed, key=lambda item: item.key_or_group not in groups()):
         key, value = item.key_or_group, item.value()

@@ -1,6 +1,7 @@
 """The two errors that are told in a sentence: the user can mend this; the machine cannot do it."""
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -45,3 +46,31 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def shown(value: object, width: int = 100) -> str:
+    """A value for a sentence: in one line, short, and what looks alike or cannot be seen spelled.
+
+    Example:
+        ``shown("\u0430b")`` is ``'аb' (with CYRILLIC SMALL LETTER A)``.
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; endless nesting
+        text = f"a value of type {type(value).__name__}"
+    text = text.encode(errors="backslashreplace").decode()
+    text = text if len(text) <= width else f"{text[:width]}..."
+    return text + spelled(text)
+
+
+def spelled(text: str, most: int = 3) -> str:
+    """The names of a text's characters that are not ASCII, which may look like others; or nothing.
+
+    Letters with a mark are one character or two, as they were typed: the names tell.
+    """
+    strange = list(dict.fromkeys(character for character in text if not character.isascii()))
+    if not strange:
+        return ""
+    names = [unicodedata.name(one, f"U+{ord(one):04X}") for one in strange[:most]]
+    more = ", ..." if len(strange) > most else ""
+    return f" (with {', '.join(names)}{more})"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mha_lab import config
 from mha_lab.build import Parts, build_module, build_parts, build_task
-from mha_lab.errors import UserError, nearest
+from mha_lab.errors import UserError, nearest, shown
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.labels import label_maps
 from mha_lab.recording.recorder import record_attention
@@ -21,6 +21,7 @@ from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training import run_folder
 from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
 from mha_lab.training.module import SequenceModule
+from mha_lab.validation import validate
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ def predict(
     """
     quieten()
     cfg = config.load_run(folder, overrides, trusted=trusted)
+    validate(cfg)
     content, vocabulary = _weights(folder, checkpoint)
     module = build_module(cfg, vocabulary)
     _fill(module, content)
@@ -122,7 +124,7 @@ def predict(
             known = " ".join(vocabulary.symbols[:20])
             more = " ..." if len(vocabulary.symbols) > 20 else ""
             raise UserError(
-                f"unknown token {token!r}{nearest(token, vocabulary.symbols)} "
+                f"unknown token {shown(token)}{nearest(token, vocabulary.symbols)} "
                 f"(the run knows: {known}{more})"
             )
     source = torch.tensor([[*vocabulary.encode(tokens), Vocabulary.EOS]])

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from mha_lab.errors import UserError
+from mha_lab.errors import UserError, shown
 
 TARGET = "_target_"
 SETTING = "trust"
@@ -84,7 +84,7 @@ def check(tree: Any, file: Path, own: frozenset[str], trusted: Sequence[str] = (
         for text in (key, value):
             if isinstance(text, str) and "${" in _REFERENCE.sub("", text):
                 raise UserError(
-                    f"{str(file)!r}: {key!r} asks for a function in {_short(text)}, and only "
+                    f"{str(file)!r}: {key!r} asks for a function in {shown(text)}, and only "
                     "${other.keys} are read from a file: write the value itself"
                 )
     for key, target in targets(tree):
@@ -94,12 +94,7 @@ def check(tree: Any, file: Path, own: frozenset[str], trusted: Sequence[str] = (
             continue
         module = target.rpartition(".")[0] if isinstance(target, str) else ""
         raise UserError(
-            f"{str(file)!r} names {key}={_short(target)}, which is none of this project's own "
+            f"{str(file)!r} names {key}={shown(target)}, which is none of this project's own "
             "options, and running what a file names can do anything: if you know who wrote it "
             f"and trust it, add {SETTING}={module or 'MODULE'}"
         )
-
-
-def _short(value: Any) -> str:
-    text = ascii(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."

@@ -11,6 +11,7 @@ from mha_lab.callbacks.any_lightning import AnyLightningCallback
 from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
 from mha_lab.callbacks.batch_recording import BatchRecording
 from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.ranges import Count, Size
 from mha_lab.recording.caller import module_names
 from mha_lab.recording.choice import check_count, check_indices
 from mha_lab.recording.globs import check_globs, refuse_unmatched
@@ -58,13 +59,13 @@ class AttentionMapLogger(AnyLightningCallback):
     def __init__(
         self,
         *,
-        every_n_epochs: int | None = None,
-        every_n_steps: int | None = None,
+        every_n_epochs: Size | None = None,
+        every_n_steps: Size | None = None,
         modules: str | Sequence[str] | None = None,
-        samples: int | Sequence[int] | None = 1,
+        samples: Size | Sequence[Count] | None = 1,
         tokens: Callable[[Any], Any] | Any | None = None,
         stage: Literal["validation", "train"] = "validation",
-        max_size: int | None = 64,
+        max_size: Size | None = 64,
         scores: bool = True,
         images: bool = True,
         softmax: bool = False,

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytorch_lightning as pl
 
+from mha_lab.ranges import Share
+
 
 class StopWhenSolved(pl.Callback):
     """Stops training once a validation metric reaches a threshold.
@@ -19,7 +21,7 @@ class StopWhenSolved(pl.Callback):
         ValueError: the threshold is not in (0, 1].
     """
 
-    def __init__(self, threshold: float = 0.999, monitor: str = "val/sequence_accuracy") -> None:
+    def __init__(self, threshold: Share = 0.999, monitor: str = "val/sequence_accuracy") -> None:
         if not 0 < threshold <= 1:
             raise ValueError(f"stop_when_solved.threshold must be in (0, 1], got {threshold}")
         self.threshold = threshold

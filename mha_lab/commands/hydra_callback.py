@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from mha_lab.config import explain, finish
 from mha_lab.errors import UserError
 
 
@@ -31,21 +34,52 @@ class RunGuard(Callback):
         if "LOCAL_RANK" in os.environ:  # a further process of a distributed run joins its folder
             return
         HydraConfig.instance().set_config(config)  # the folder's name may refer to it
-        folder = Path(config.hydra.run.dir)
-        if folder.exists() and not folder.is_dir():
-            _refuse(f"hydra.run.dir={str(folder)!r} is a file, not a folder")
-        if (folder / "config.yaml").exists():
-            _refuse(
-                f"{str(folder)!r} already holds a run: choose another hydra.run.dir, "
-                f"or go on with it by resume={folder}"
-            )
+        try:
+            text = str(config.hydra.run.dir)
+            _check_folder("hydra.run.dir", text)
+            _check_config(config, text)
+        except UserError as error:
+            _refuse(str(error))
+        except (HydraException, OmegaConfBaseException) as error:
+            _refuse(explain(error))
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Look at the folder of a multirun, and remember it for the table at the end."""
-        folder = Path(config.hydra.sweep.dir)
+        text = str(config.hydra.sweep.dir)
+        folder = Path(text)
+        if not text.strip() or (folder.exists() and not folder.is_dir()):
+            _refuse(f"hydra.sweep.dir must be a folder, or a new one, got {text!r}")
         if any(folder.glob("*/config.yaml")):
             _refuse(f"{str(folder)!r} already holds runs: choose another hydra.sweep.dir")
         RunGuard.sweep_folder = folder
+
+
+def _check_folder(key: str, text: str) -> None:
+    folder = Path(text)
+    if not text.strip() or (folder.exists() and not folder.is_dir()):
+        raise UserError(f"{key} must be a folder, or a new one, got {text!r}")
+    if (folder / "config.yaml").exists():
+        raise UserError(
+            f"{text!r} already holds a run: choose another {key}, "
+            f"or go on with it by resume={folder}"
+        )
+
+
+def _check_config(config: DictConfig, folder: str) -> None:
+    """Check every key before the folder is made."""
+    from mha_lab.quick_start import import_lightning
+
+    import_lightning()
+    from mha_lab.validation import validate
+
+    checked = config.copy()
+    OmegaConf.set_readonly(checked.hydra, False)
+    checked.hydra.runtime.output_dir = folder
+    HydraConfig.instance().set_config(checked)
+    try:
+        validate(finish(checked))
+    finally:
+        HydraConfig.instance().set_config(config)
 
 
 def _refuse(sentence: str) -> NoReturn:

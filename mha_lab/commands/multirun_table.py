@@ -73,7 +73,7 @@ def _job_number(run: Path) -> int:
 
 
 def _row(folder: Path, run: Path) -> dict[str, Any]:
-    overrides = OmegaConf.to_object(OmegaConf.load(run / _HYDRA / "overrides.yaml"))
+    overrides = OmegaConf.to_container(OmegaConf.load(run / _HYDRA / "overrides.yaml"))
     assert isinstance(overrides, list)
     pairs = dict(str(word).split("=", 1) for word in overrides if "=" in str(word))
     name = run.relative_to(folder).as_posix()

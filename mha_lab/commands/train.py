@@ -37,8 +37,7 @@ _HYDRA_OPTIONS = (
     "--shell-completion", "--hydra-help",
 )  # fmt: skip
 _OPTIONS_WITH_VALUE = (
-    "-c", "--cfg", "-p", "--package", "-i", "--info", "-cp", "--config-path", "-cn",
-    "--config-name", "-cd", "--config-dir", "--experimental-rerun",
+    "-c", "--cfg", "-p", "--package", "-i", "--info", "-cn", "--config-name", "-cd", "--config-dir",
 )  # fmt: skip
 _outcome: dict[str, Any] = {}  # what the job of a single run left for main
 
@@ -92,12 +91,14 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     from mha_lab.commands.hydra_callback import RunGuard
     from mha_lab.commands.multirun_names import subdir_words
     from mha_lab.config import config_folder, explain, groups
+    from mha_lab.words import check_choices, parse_words
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
     _outcome.clear()
     RunGuard.forget()
     words = sys.argv
     options, rest = _options_and_words(arguments)
+    check_choices(parse_words(rest), groups())
     names = subdir_words(rest, groups()) if {"-m", "--multirun"} & set(options) else []
     # Hydra refuses words on both sides of an option.
     sys.argv = [words[0], *options, *rest, *names]

@@ -1,8 +1,12 @@
 """What no model can be built from, refused in a sentence."""
 
+from typing import Literal, get_args
+
 from torch import nn
 
-NORMS = ("pre", "post")
+Norm = Literal["pre", "post"]
+NORMS = get_args(Norm)
+Activation = Literal["relu", "gelu"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 
 

@@ -9,11 +9,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mha_lab.models.blocks import DecoderBlock, EncoderBlock
+from mha_lab.models.checks import Activation, Norm
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.positioned import place
 from mha_lab.models.sequences import causal_mask, decode_greedily, padding_mask, shift_right
 from mha_lab.models.stack import Stack
+from mha_lab.ranges import BelowOne, Size
 
 
 class EncoderDecoder(SequenceModel):
@@ -41,13 +43,13 @@ class EncoderDecoder(SequenceModel):
         *,
         attention: AttentionFactory,
         position: PositionFactory,
-        embed_dim: int,
-        num_heads: int,
-        num_layers: int,
-        feedforward_dim: int | None = None,
-        dropout: float = 0.0,
-        norm: str = "pre",
-        activation: str = "relu",
+        embed_dim: Size,
+        num_heads: Size,
+        num_layers: Size,
+        feedforward_dim: Size | None = None,
+        dropout: BelowOne = 0.0,
+        norm: Norm = "pre",
+        activation: Activation = "relu",
     ) -> None:
         super().__init__()
         of_source, of_target = (

@@ -14,6 +14,7 @@ from mha_lab.models.checks import check_dropout, check_sizes
 from mha_lab.models.encoder_decoder import EncoderDecoder
 from mha_lab.models.interface import Axes, SequenceModel
 from mha_lab.models.sequences import decode_greedily, shift_right
+from mha_lab.ranges import BelowOne, Size
 from mha_lab.tasks.vocabulary import Vocabulary
 
 State = tuple[Tensor, Tensor]
@@ -40,10 +41,10 @@ class Recurrent(SequenceModel):
         self,
         vocab_size: int,
         *,
-        embed_dim: int,
-        num_layers: int,
-        hidden_dim: int | None = None,
-        dropout: float = 0.0,
+        embed_dim: Size,
+        num_layers: Size,
+        hidden_dim: Size | None = None,
+        dropout: BelowOne = 0.0,
     ) -> None:
         super().__init__()
         check_sizes(embed_dim=embed_dim, num_layers=num_layers, hidden_dim=hidden_dim)

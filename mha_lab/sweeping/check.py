@@ -8,6 +8,7 @@ from mha_lab.errors import UserError, nearest
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.settings import TO_SOLVE
 from mha_lab.sweeping.space import Parameter, Space, grid_size, override
+from mha_lab.validation import validate
 
 DEFAULT_TRIALS = 30
 
@@ -29,9 +30,10 @@ def check(plan: Plan, space: Space, base: DictConfig) -> int:
     """
     for parameter in space.values():
         _check_parameter(parameter, base)
-    config.compose(
-        [*plan.overrides, *(override(key, p.first) for key, p in space.items())], run_dir="RUN"
-    )
+    first = [override(key, parameter.first) for key, parameter in space.items()]
+    validate(config.compose([*plan.overrides, *first], run_dir="RUN"))
+    for parameter in space.values():
+        _check_values(parameter, base)
     _check_objectives(plan, base)
     if "ddp" in str(base.trainer.strategy) or base.trainer.devices not in (1, "1", "auto"):
         raise UserError(
@@ -61,6 +63,19 @@ def _check_parameter(parameter: Parameter, base: DictConfig) -> None:
         raise UserError(
             f"{key} is a whole number, and {parameter.text} is not: write int({parameter.text})"
         )
+
+
+def _check_values(parameter: Parameter, base: DictConfig) -> None:
+    """Each value that can be told apart from its neighbours must be one that the key takes."""
+    key, distribution = parameter.key.lstrip("+"), parameter.distribution
+    if key in config.groups() or OmegaConf.select(base, key) is None:
+        return  # options are known to exist; a key of another option than the base's says nothing
+    if isinstance(distribution, CategoricalDistribution):
+        values = list(distribution.choices)
+    else:
+        values = [distribution.low, distribution.high]  # type: ignore[attr-defined]
+    for value in values:
+        validate(config.override(base, [override(key, value)]))  # type: ignore[arg-type]
 
 
 def _check_objectives(plan: Plan, base: DictConfig) -> None:

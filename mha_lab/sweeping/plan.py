@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Transformer
-from hydra.errors import HydraException
 
 from mha_lab import config, trust
 from mha_lab.errors import UserError
 from mha_lab.sweeping.settings import Settings, load
+from mha_lab.words import parse_words
 
 _SPACE = "sweep.space."
 
@@ -62,8 +61,6 @@ def read_plan(words: Sequence[str], *, trusted: Sequence[str] = ()) -> Plan:
     """
     parsed = parse(words)
     chosen = [item for item in parsed if item.key_or_group == "sweep"]
-    if len(chosen) > 1:
-        raise UserError("sweep= is given twice")
     option = str(chosen[0].value()) if chosen else "optuna"
     settings = load(option, trusted)
     space = _flatten(settings.space)
@@ -112,10 +109,7 @@ def parse(words: Sequence[str]) -> list[Override]:
     for word in words:
         if word.startswith("-"):
             raise UserError(f"sweep knows no option {word!r}; its settings are sweep.KEY=VALUE")
-    try:
-        return list(OverridesParser.create().parse_overrides(list(words)))
-    except HydraException as error:
-        raise UserError(config.explain(error, words)) from error
+    return parse_words(words)
 
 
 def _check_space(space: Mapping[str, str], file: Path, trusted: Sequence[str]) -> None:

@@ -1,32 +1,39 @@
 """The settings of a sweep, as ``configs/sweep/*.yaml`` and ``sweep.KEY=VALUE`` give them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
+from annotated_types import Ge
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from mha_lab import config
-from mha_lab.errors import UserError, nearest
+from mha_lab.errors import UserError, nearest, shown
+from mha_lab.lightning_ranges import Metric
+from mha_lab.ranges import FolderName, Seed, Size, Text
+from mha_lab.signatures import check_arguments
 
-SAMPLERS = ("tpe", "random", "grid")
-PRUNERS = ("hyperband", "median", "none")
+Sampler = Literal["tpe", "random", "grid"]
+Pruner = Literal["hyperband", "median", "none"]
+Objective = Literal[
+    "val/sequence_accuracy",
+    "val/token_accuracy",
+    "val/loss",
+    "test/sequence_accuracy",
+    "test/token_accuracy",
+    "test/loss",
+    "steps_to_solve",
+    "seconds_to_solve",
+    "parameters",
+]
+Lease = Annotated[float, Ge(1)]
 
 Direction = Literal["maximize", "minimize"]
 MAXIMIZE: Direction = "maximize"
 MINIMIZE: Direction = "minimize"
 DIRECTIONS: dict[str, Direction] = {
-    "val/sequence_accuracy": MAXIMIZE,
-    "val/token_accuracy": MAXIMIZE,
-    "val/loss": MINIMIZE,
-    "test/sequence_accuracy": MAXIMIZE,
-    "test/token_accuracy": MAXIMIZE,
-    "test/loss": MINIMIZE,
-    "steps_to_solve": MINIMIZE,
-    "seconds_to_solve": MINIMIZE,
-    "parameters": MINIMIZE,
+    name: MAXIMIZE if name.endswith("accuracy") else MINIMIZE for name in get_args(Objective)
 }
 """What can be an objective. Each has one sensible direction."""
 
@@ -38,18 +45,18 @@ class Settings:
     """The settings; ``configs/sweep/optuna.yaml`` says what each one means."""
 
     space: dict[str, Any] = field(default_factory=dict)
-    objectives: list[str] = field(default_factory=lambda: ["val/sequence_accuracy"])
-    n_trials: int | None = None
-    seeds: int = 1
-    sampler: str = "tpe"
-    sampler_seed: int = 0
-    pruner: str = "hyperband"
-    prune_by: str = "val/token_accuracy"
-    n_jobs: int = 1
-    name: str | None = None
-    folder: str | None = None
-    storage: str | None = None
-    lease: float = 60.0
+    objectives: list[Objective] = field(default_factory=lambda: ["val/sequence_accuracy"])
+    n_trials: Size | None = None
+    seeds: Size = 1
+    sampler: Sampler = "tpe"
+    sampler_seed: Seed = 0
+    pruner: Pruner = "hyperband"
+    prune_by: Metric = "val/token_accuracy"
+    n_jobs: Size = 1
+    name: FolderName | None = None
+    folder: Text | None = None
+    storage: Text | None = None
+    lease: Lease = 60.0
 
     def set(self, key: str, value: Any) -> None:
         """Change one setting, its type checked.
@@ -57,16 +64,10 @@ class Settings:
         Raises:
             UserError: no such setting, or a value of another type.
         """
-        names = [f.name for f in fields(self)]
-        if key not in names:
-            raise UserError(f"unknown setting 'sweep.{key}'{nearest(key, names)}")
         if key == "objectives" and isinstance(value, str):
             value = [value]
-        try:
-            tree = OmegaConf.merge(OmegaConf.structured(Settings), {key: value})
-            setattr(self, key, getattr(OmegaConf.to_object(tree), key))
-        except OmegaConfBaseException as error:
-            raise UserError(f"sweep.{key}: {config.first_line(error)}") from error
+        check_arguments("sweep", Settings, {key: value})
+        setattr(self, key, value)
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -74,19 +75,6 @@ class Settings:
         Raises:
             UserError: an unknown name, a number out of range, settings that contradict each other.
         """
-        for key, known in (("sampler", SAMPLERS), ("pruner", PRUNERS)):
-            _require(f"sweep.{key}", getattr(self, key), known)
-        for objective in self.objectives:
-            _require("sweep.objectives", objective, DIRECTIONS)
-        _require("sweep.prune_by", self.prune_by, [m for m in DIRECTIONS if m.startswith("val/")])
-        for key in ("n_trials", "seeds", "n_jobs", "lease"):
-            value = getattr(self, key)
-            if value is not None and value < 1:
-                raise UserError(f"sweep.{key} must be at least 1, got {value}")
-        if not 0 <= self.sampler_seed < 2**32:
-            raise UserError(
-                f"sweep.sampler_seed must be from 0 to 2^32 - 1, got {self.sampler_seed}"
-            )
         if not self.objectives or len(set(self.objectives)) < len(self.objectives):
             raise UserError(
                 f"sweep.objectives must name each objective once, got {self.objectives}"
@@ -122,17 +110,13 @@ def load(option: str, trusted: Sequence[str] = ()) -> Settings:
         )
     file = Path(option) if is_file else config.config_folder() / "sweep" / f"{option}.yaml"
     content = config.read_yaml(file, trusted)
-    try:
-        tree = OmegaConf.merge(OmegaConf.structured(Settings), content)
-        settings = OmegaConf.to_object(tree)
-    except Exception as error:  # whatever a missing or damaged file makes the YAML parser raise
-        raise UserError(f"cannot read {str(file)!r}: {config.first_line(error)}") from error
-    assert isinstance(settings, Settings)
+    tree = OmegaConf.to_container(content, resolve=False)
+    if not isinstance(tree, dict):
+        raise UserError(f"{str(file)!r} holds no settings of a sweep, but {shown(tree)}")
+    settings = Settings()
+    for key, value in tree.items():
+        try:
+            settings.set(str(key), value)
+        except UserError as error:
+            raise UserError(f"cannot read {str(file)!r}: {error}") from error
     return settings
-
-
-def _require(name: str, value: str, known: Any) -> None:
-    if value not in known:
-        raise UserError(
-            f"{name}={value} is unknown{nearest(value, known)} (there are: {', '.join(known)})"
-        )

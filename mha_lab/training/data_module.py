@@ -8,7 +8,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 
-from mha_lab.ranges import Size
+from mha_lab.ranges import Seed, Size, Text
 from mha_lab.tasks.batch import Batch, trim
 from mha_lab.tasks.cache import default_cache_dir
 from mha_lab.tasks.splits import Split, batch_seed
@@ -50,12 +50,12 @@ class TaskDataModule(pl.LightningDataModule):
         self,
         task: Task,
         *,
-        batch_size: int,
-        seed: int,
-        train_size: int | None = None,
-        validation_size: int = 1000,
-        test_size: int = 2000,
-        cache_dir: str | Path | None = None,
+        batch_size: Size,
+        seed: Seed,
+        train_size: Size | None = None,
+        validation_size: Size = 1000,
+        test_size: Size = 2000,
+        cache_dir: Text | Path | None = None,
         curriculum: Kind = "uniform",
         curriculum_start: Size = 1,
         curriculum_every: Size = 100,

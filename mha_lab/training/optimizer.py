@@ -7,12 +7,16 @@ Vaswani et al. 2017, "Attention Is All You Need", section 5.3 (warm-up, inverse 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-DECAYS = ("constant", "inverse_sqrt", "linear", "cosine")
+from mha_lab.ranges import BelowOne, Count, NotNegative, Positive, Size
+
+Decay = Literal["constant", "inverse_sqrt", "linear", "cosine"]
+DECAYS = get_args(Decay)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +39,26 @@ class AdamWRecipe:
         ValueError: a value out of its range.
     """
 
-    lr: float
-    betas: Sequence[float] = (0.9, 0.999)
-    weight_decay: float = 0.0
-    warmup_steps: int = 0
-    decay: str = "constant"
-    decay_steps: int = 1000
+    lr: Positive
+    betas: Sequence[BelowOne] = (0.9, 0.999)
+    weight_decay: NotNegative = 0.0
+    warmup_steps: Count = 0
+    decay: Decay = "constant"
+    decay_steps: Size = 1000
 
     def __post_init__(self) -> None:
         if not (self.lr > 0 and math.isfinite(self.lr)):
             raise ValueError(f"optimizer.lr must be a finite number above 0, got {self.lr}")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"optimizer.betas must be two numbers in [0, 1), got {self.betas}")
-        if self.weight_decay < 0:
-            raise ValueError(f"optimizer.weight_decay must be >= 0, got {self.weight_decay}")
+        if not (self.weight_decay >= 0 and math.isfinite(self.weight_decay)):
+            raise ValueError(
+                f"optimizer.weight_decay must be a finite number >= 0, got {self.weight_decay}"
+            )
         if self.warmup_steps < 0:
             raise ValueError(f"optimizer.warmup_steps must be >= 0, got {self.warmup_steps}")
+        if self.decay_steps < 1:
+            raise ValueError(f"optimizer.decay_steps must be at least 1, got {self.decay_steps}")
         if self.decay not in DECAYS:
             raise ValueError(
                 f"optimizer.decay must be one of {', '.join(DECAYS)}, got {self.decay!r}"

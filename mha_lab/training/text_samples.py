@@ -5,6 +5,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 
+from mha_lab.ranges import Size
 from mha_lab.tasks.batch import Batch, blanks
 from mha_lab.training.module import SequenceModule
 
@@ -19,7 +20,7 @@ class TextSamples(pl.Callback):
         ValueError: samples is below 1.
     """
 
-    def __init__(self, samples: int = 8) -> None:
+    def __init__(self, samples: Size = 8) -> None:
         if samples < 1:
             raise ValueError(f"text_samples.samples must be at least 1, got {samples}")
         self.samples = samples

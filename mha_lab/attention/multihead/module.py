@@ -28,6 +28,7 @@ from mha_lab.attention.multihead.projection import (
 )
 from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
 from mha_lab.attention.multihead.weights import weights_apart
+from mha_lab.ranges import Probability, Size
 
 # torch 2.6 does not tell an export from a compilation.
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
@@ -74,14 +75,14 @@ class MultiheadAttention(nn.Module):
 
     def __init__(
         self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
+        embed_dim: Size,
+        num_heads: Size,
+        dropout: Probability = 0.0,
         bias: bool = True,
         add_bias_kv: bool = False,
         add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
+        kdim: Size | None = None,
+        vdim: Size | None = None,
         batch_first: bool = True,
         device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
