@@ -18,29 +18,33 @@ from mha_lab.arguments import split
 from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import relative
 
-_PLACEHOLDER = "Template"
-
 
 @dataclass(frozen=True)
 class Kind:
-    """What can be started: where its files lie, and how its class is called.
+    """What can be started: where its files lie, and what its template calls itself.
 
     Attributes:
-        group: the config group, a folder of ``configs/``.
         package: the folder of ``mha_lab/``.
-        suffix: of the class's name.
-        is_partial: whether the harness makes the object, from sizes that only it knows.
+        made_by: the class or function that the config names, in the template.
+        becomes: what it is called then, of ``{name}`` and ``{camel}``.
+        settings: further lines of the config.
     """
 
-    group: str
     package: str
-    suffix: str
-    is_partial: bool = True
+    made_by: str
+    becomes: str
+    settings: str = ""
 
 
 KINDS = {
-    "attention": Kind("attention", "attention", "Attention"),
-    "position": Kind("position", "positions", "Positions"),
+    "attention": Kind("attention", "TemplateAttention", "{camel}Attention", "_partial_: true\n"),
+    "position": Kind("positions", "TemplatePositions", "{camel}Positions", "_partial_: true\n"),
+    "task": Kind(
+        "tasks",
+        "template_task",
+        "{name}_task",
+        "min_length: 1\nmax_length: 10\nvocab_size: 10  # symbols, without the special tokens\n",
+    ),
 }
 __doc__ = (__doc__ or "").format(kinds=", ".join(KINDS))
 
@@ -57,14 +61,15 @@ def main(arguments: Sequence[str]) -> int:
         )
     _check_name(name)
     kind = KINDS[kind_name]
-    code, config, module = _places(kind, name, settings.get("folder"))
+    code, config, module = _places(kind_name, name, settings.get("folder"))
     for file in (code, config):
         if file.exists():
             raise UserError(f"{relative(file)} exists already: choose another name")
-    class_name = "".join(word.capitalize() for word in name.split("_")) + kind.suffix
+    camel = "".join(word.capitalize() for word in name.split("_"))
+    made_by = kind.becomes.format(name=name, camel=camel)
     template = resources.files("mha_lab.templates").joinpath(f"{kind_name}.py").read_text("utf-8")
-    _write(code, template.replace(_PLACEHOLDER + kind.suffix, class_name))
-    _write(config, _yaml(kind, template, f"{module}.{class_name}"))
+    _write(code, template.replace(kind.made_by, made_by).replace('"template"', f'"{name}"'))
+    _write(config, f"# {_summary(template)}\n_target_: {module}.{made_by}\n{kind.settings}")
     print("\n".join(_next_steps(kind_name, name, code, config, settings.get("folder"))))
     return 0
 
@@ -77,29 +82,26 @@ def _check_name(name: str) -> None:
         )
 
 
-def _places(kind: Kind, name: str, folder: str | None) -> tuple[Path, Path, str]:
+def _places(kind: str, name: str, folder: str | None) -> tuple[Path, Path, str]:
     """Where the code and the config go, and the module's dotted name."""
     if folder is not None:
         root = Path(folder)
-        return root / f"{name}.py", root / "configs" / kind.group / f"{name}.yaml", name
+        return root / f"{name}.py", root / "configs" / kind / f"{name}.yaml", name
     from mha_lab.config import config_folder
 
-    configs = config_folder()
-    package = Path(__file__).parents[1]
+    configs, package = config_folder(), Path(__file__).parents[1]
     if configs == package / "configs":
         raise UserError(
             "mha_lab is installed, not checked out, so its folders are not yours to add to: "
-            f"say where, new ... {name} folder=DIR"
+            f"say where, new {kind} {name} folder=DIR"
         )
-    dotted = f"mha_lab.{kind.package.replace('/', '.')}.{name}"
-    return package / kind.package / f"{name}.py", configs / kind.group / f"{name}.yaml", dotted
+    room = KINDS[kind].package
+    return package / room / f"{name}.py", configs / kind / f"{name}.yaml", f"mha_lab.{room}.{name}"
 
 
-def _yaml(kind: Kind, template: str, target: str) -> str:
-    """The config: what ``list`` says of the option, and what makes it."""
-    summary = template.removeprefix('"""').split(":", 1)[0].split("\n", 1)[0].rstrip('."')
-    partial = "_partial_: true\n" if kind.is_partial else ""
-    return f"# {summary}\n_target_: {target}\n{partial}"
+def _summary(template: str) -> str:
+    """The template's first line up to its formula: what ``list`` says of the option."""
+    return template.removeprefix('"""').split("\n", 1)[0].split(":", 1)[0].rstrip('."')
 
 
 def _write(file: Path, text: str) -> None:
@@ -111,14 +113,14 @@ def _write(file: Path, text: str) -> None:
 
 
 def _next_steps(kind: str, name: str, code: Path, config: Path, folder: str | None) -> list[str]:
-    outside = "" if folder is None else " --config-dir configs"
+    outside = "" if folder is None else "--config-dir configs "
     choice = f"{kind}={name}"
+    recipe = "" if kind == "task" else "+experiment=copy "
     return [
         relative(code),
         relative(config),
         "",
         *([f"cd {folder}"] if folder not in (None, ".") else []),
-        f"python -m mha_lab check {choice}{outside}",
-        f"python -m mha_lab train {choice}{outside} "
-        + ("" if kind == "task" else "+experiment=copy"),
+        f"python -m mha_lab check {outside}{choice}",
+        f"python -m mha_lab train {outside}{recipe}{choice}",
     ]

@@ -44,4 +44,6 @@ class TemplatePositions(nn.Module):
             (H, L, S).
         """
         distance = (q_positions[:, None] - k_positions[None, :]).abs()
-        return -F.softplus(self.rate)[:, None, None] * distance
+        # Half precision would be too coarse for what is added to scores.
+        rate = self.rate.to(torch.promote_types(self.rate.dtype, torch.float32))
+        return -F.softplus(rate)[:, None, None] * distance
