@@ -3,6 +3,8 @@
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
 
@@ -67,7 +69,10 @@ def run(argv: Sequence[str]) -> int:
             # Most commands have one text; bench has one for each of what it measures.
             print(module.help_text(arguments) if hasattr(module, "help_text") else module.__doc__)
             return 0
-        return int(module.main(arguments))
+        folder, rest = _own_folder(arguments)
+        with _with_folder(folder):
+            # train's options are Hydra's, of which this is one.
+            return int(module.main(arguments if command == "train" else rest))
     except UserError as error:
         print(f"mha_lab: {error}", file=sys.stderr)
         return 2
@@ -86,3 +91,25 @@ def run(argv: Sequence[str]) -> int:
             raise
         print(f"mha_lab: {known}", file=sys.stderr)
         return 1
+
+
+def _own_folder(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """What ``--config-dir`` names, and the other words."""
+    rest, folder, words = [], None, iter(arguments)
+    for word in words:
+        name, is_pair, value = word.partition("=")
+        if name not in ("--config-dir", "-cd"):
+            rest.append(word)
+            continue
+        folder = value if is_pair else next(words, "")
+        if not folder:
+            raise UserError("--config-dir needs a folder: --config-dir FOLDER")
+    return folder, rest
+
+
+def _with_folder(folder: str | None) -> AbstractContextManager[None]:
+    if folder is None:
+        return nullcontext()
+    from mha_lab.config import with_folder
+
+    return with_folder(Path(folder))

@@ -4,9 +4,11 @@ The folder ``configs/`` is the registry: one folder a group, one YAML an option.
 needs the list of variants, models or tasks walks that folder.
 """
 
+import os
 import re
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ from mha_lab.errors import UserError, nearest
 from mha_lab.training.run_folder import write_atomically
 
 CONFIG_FILE = "config.yaml"
+OWN_FOLDERS = "MHA_LAB_CONFIG_DIR"
+"""The environment variable that names folders of the user's own options."""
+
 WITH_PARTS = "composed"
 """The option whose parts are groups of their own."""
 
@@ -33,6 +38,38 @@ def config_folder() -> Path:
         f"{package.parent / 'configs'} holds train.yaml; install mha_lab again "
         f"(site-packages: {sysconfig.get_path('purelib')})"
     )
+
+
+def own_folders() -> list[Path]:
+    """Folders of the user's own options, which lie beside the project's: ``--config-dir``.
+
+    They stand in the environment, so that processes that are started find them too.
+    """
+    named = os.environ.get(OWN_FOLDERS, "")
+    return [Path(part) for part in named.split(os.pathsep) if part]
+
+
+@contextmanager
+def with_folder(folder: Path) -> Iterator[None]:
+    """Meanwhile, let the options of a folder count among the others.
+
+    Args:
+        folder: of config groups, as ``configs/`` is.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UserError(f"--config-dir {folder}: there is no such folder")
+    before = os.environ.get(OWN_FOLDERS)
+    os.environ[OWN_FOLDERS] = os.pathsep.join(map(str, [folder.resolve(), *own_folders()]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[OWN_FOLDERS]
+        else:
+            os.environ[OWN_FOLDERS] = before
 
 
 def groups() -> list[str]:
@@ -78,9 +115,15 @@ def costs(group: str) -> dict[str, str]:
 
 def _comments(group: str) -> dict[str, list[str]]:
     return {
-        file.stem: re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-        for file in sorted((config_folder() / group).glob("*.yaml"))
+        name: re.findall(r"^# (?!@)(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        for name, file in sorted(option_files(group).items())
     }
+
+
+def option_files(group: str) -> dict[str, Path]:
+    """The YAML of each option of a group; where two have one name, the project's counts."""
+    trees = (*own_folders(), config_folder())
+    return {file.stem: file for tree in trees for file in (tree / group).glob("*.yaml")}
 
 
 def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
@@ -110,7 +153,8 @@ def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(config_folder()), version_base="1.3"):
-            cfg = hydra_compose("train", complete(overrides), return_hydra_config=True)
+            words = [*search_path(), *complete(overrides)]
+            cfg = hydra_compose("train", words, return_hydra_config=True)
             OmegaConf.set_struct(cfg, False)
             cfg.hydra.runtime.output_dir = str(run_dir)
             HydraConfig.instance().set_config(cfg)
@@ -120,6 +164,12 @@ def compose(overrides: Sequence[str], *, run_dir: Path | str) -> DictConfig:
     finally:
         GlobalHydra.instance().hydra = outer_hydra
         HydraConfig.instance().cfg = outer_config
+
+
+def search_path() -> list[str]:
+    """The override by which Hydra finds the user's own options."""
+    places = ",".join(f'"file://{folder}"' for folder in own_folders())
+    return [f"hydra.searchpath=[{places}]"] if places else []
 
 
 def finish(cfg: DictConfig) -> DictConfig:
@@ -273,10 +323,8 @@ def _known_keys() -> list[str]:
     root = OmegaConf.to_container(OmegaConf.load(config_folder() / "train.yaml"))
     keys |= set(flat_keys(root))
     for group in groups():
-        for option in options(group):
-            tree = OmegaConf.to_container(
-                OmegaConf.load(config_folder() / group / f"{option}.yaml")
-            )
+        for file in option_files(group).values():
+            tree = OmegaConf.to_container(OmegaConf.load(file))
             keys |= set(flat_keys(tree, f"{group.replace('/', '.')}."))
     hidden = ("defaults", "hydra", "_target_", "_partial_")
     return sorted(key for key in keys if not any(word in key.split(".") for word in hidden))

@@ -37,8 +37,18 @@ class Kind:
 
 
 KINDS = {
-    "attention": Kind("attention", "TemplateAttention", "{camel}Attention", "_partial_: true\n"),
-    "position": Kind("positions", "TemplatePositions", "{camel}Positions", "_partial_: true\n"),
+    "attention": Kind(
+        "attention",
+        "TemplateAttention",
+        "{camel}Attention",
+        "_partial_: true\nscale: 10.0  # of the cosines, before the softmax\n",
+    ),
+    "position": Kind(
+        "positions",
+        "TemplatePositions",
+        "{camel}Positions",
+        "_partial_: true\nfirst_rate: 0.1  # of each head, before training\n",
+    ),
     "task": Kind(
         "tasks",
         "template_task",

@@ -90,7 +90,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
 
     from mha_lab.commands.hydra_callback import RunGuard
     from mha_lab.commands.multirun_names import subdir_words
-    from mha_lab.config import config_folder, explain, groups
+    from mha_lab.config import config_folder, explain, groups, search_path
     from mha_lab.words import check_choices, parse_words
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
@@ -101,7 +101,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     check_choices(parse_words(rest), groups())
     names = subdir_words(rest, groups()) if {"-m", "--multirun"} & set(options) else []
     # Hydra refuses words on both sides of an option.
-    sys.argv = [words[0], *options, *rest, *names]
+    sys.argv = [words[0], *options, *search_path(), *rest, *names]
     try:
         hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")(
             _job

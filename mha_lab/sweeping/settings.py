@@ -108,7 +108,7 @@ def load(option: str, trusted: Sequence[str] = ()) -> Settings:
             f"sweep={option} is not an option{nearest(option, known)} "
             f"(there are: {', '.join(known)}; or a file: sweep=FILE.yaml)"
         )
-    file = Path(option) if is_file else config.config_folder() / "sweep" / f"{option}.yaml"
+    file = Path(option) if is_file else config.option_files("sweep")[option]
     content = config.read_yaml(file, trusted)
     tree = OmegaConf.to_container(content, resolve=False)
     if not isinstance(tree, dict):

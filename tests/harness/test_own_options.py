@@ -1,0 +1,102 @@
+"""Options of one's own: started by ``new``, found by ``--config-dir`` in every command."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_runs import TINY
+
+from mha_lab import cli, config
+from mha_lab.commands.new import KINDS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder in which an attention, an encoding and a task are started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MHA_LAB_CACHE", str(tmp_path / "cache"))
+    for kind in KINDS:
+        assert cli.run(["new", kind, f"own_{kind}", "folder=."]) == 0
+        monkeypatch.delitem(sys.modules, f"own_{kind}", raising=False)
+    return tmp_path
+
+
+def test_what_is_started_passes_its_checks(folder: Path, capsys: pytest.CaptureFixture[str]):
+    words = [f"{kind}=own_{kind}" for kind in KINDS]
+    assert cli.run(["check", "--config-dir", "configs", *words]) == 0, capsys.readouterr().out
+    assert capsys.readouterr().out.count("all checks passed") == len(KINDS)
+
+
+def test_what_is_started_is_lint_clean(folder: Path):
+    ruff = Path(sys.executable).with_name("ruff")
+    files = [f"own_{kind}.py" for kind in KINDS]
+    sorting = "lint.isort.known-first-party=['mha_lab']"  # as in the repository
+    settings = ["--config", ROOT / "pyproject.toml", "--config", sorting]
+    for words in (["check"], ["format", "--check"]):
+        command = [ruff, *words, *settings, *files]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_what_is_started_is_listed_among_the_others(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    capsys.readouterr()
+    assert cli.run(["list", "attention", "--config-dir=configs"]) == 0
+    out = capsys.readouterr().out
+    assert "own_attention" in out
+    assert "Attends by the angle between query and key" in out
+    assert "custom" in out
+    assert cli.run(["list", "attention"]) == 0
+    assert "own_attention" not in capsys.readouterr().out, "the folder counts for one command"
+
+
+def test_what_is_started_is_trained_and_reported(folder: Path, capsys: pytest.CaptureFixture[str]):
+    chosen = ["attention=own_attention", "task=own_task", "task.vocab_size=7"]
+    small = [*TINY, "trainer.max_steps=2", "model=decoder", "hydra.run.dir=run"]
+    assert cli.run(["train", *small, "--config-dir", "configs", *chosen]) == 0
+    assert cli.run(["report", "run", "table=markdown"]) == 0
+    assert "own_attention" in capsys.readouterr().out
+
+
+def test_an_encoding_of_ones_own_reaches_attention(folder: Path):
+    with config.with_folder(folder / "configs"):
+        cfg = config.compose(["position=own_position", "position.first_rate=0.5"], run_dir="RUN")
+    assert cfg.position._target_ == "own_position.OwnPositionPositions"
+    assert cfg.position.first_rate == 0.5
+    assert cfg.choices.position == "own_position"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["new"], "a kind"),
+        (["new", "atention", "x"], "did you mean 'attention'"),
+        (["new", "attention", "my-own", "folder=."], "cannot be a name"),
+        (["new", "attention", "class", "folder=."], "cannot be a name"),
+        (["new", "attention", "own_attention", "folder=."], "exists already"),
+        (["list", "--config-dir", "nowhere"], "no such folder"),
+        (["list", "--config-dir"], "needs a folder"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    folder: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+):
+    capsys.readouterr()
+    assert cli.run(words) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_sweep_over_an_option_of_ones_own(folder: Path, capsys: pytest.CaptureFixture[str]):
+    small = [*TINY, "trainer.max_steps=5", "model=decoder", "sweep=grid"]
+    space = ["attention=custom,own_attention", "sweep.space.optimizer.lr=null"]
+    space += ["sweep.space.model.embed_dim=null", "sweep.folder=found"]
+    assert cli.run(["sweep", "--config-dir", "configs", *small, *space]) == 0
+    assert "own_attention" in capsys.readouterr().out
