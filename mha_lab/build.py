@@ -1,6 +1,8 @@
 """From config to objects: the one place that instantiates, checks arguments and explains faults."""
 
 import inspect
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +71,10 @@ def build_module(cfg: DictConfig, vocabulary: Vocabulary) -> SequenceModule:
     choices: dict[str, Any] = {}
     if getattr(factory.func, "uses_attention", True):
         choices = {"attention": build(cfg, "attention"), "position": build(cfg, "position")}
-    model = _explained("model", lambda: factory(len(vocabulary), **choices))
+    with warnings.catch_warnings(record=True) as cautions:
+        model = _explained("model", lambda: factory(len(vocabulary), **choices))
+    for caution in cautions:  # one line each, not Python's two with a place in the code
+        print(f"mha_lab: {caution.message}", file=sys.stderr)
     if cfg.compile:
         model.compile()  # in place, so that the weights keep their names in checkpoints
     return SequenceModule(model, vocabulary, build(cfg, "optimizer"))

@@ -5,6 +5,7 @@ Causal, it is a language model that is read along the sequence, as for the recal
 al. 2023, "Zoology".
 """
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -43,6 +44,9 @@ class Encoder(SequenceModel):
 
     Raises:
         ValueError: a value out of its range.
+
+    Warns:
+        UserWarning: it is not causal and is told no positions.
     """
 
     def __init__(
@@ -63,6 +67,14 @@ class Encoder(SequenceModel):
         super().__init__()
         self.is_causal = is_causal
         places = place(position, embed_dim, num_heads, is_causal=is_causal)
+        if not (is_causal or places.are_told):
+            warnings.warn(
+                "an encoder without positions gives equal tokens of a source equal outputs, "
+                "wherever they stand, so it cannot learn what depends on their place (sorting "
+                "does); choose position=learned or another, or model=encoder_decoder",
+                UserWarning,
+                stacklevel=2,
+            )
         block = partial(
             EncoderBlock,
             embed_dim,

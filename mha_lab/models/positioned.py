@@ -29,10 +29,12 @@ class Places(NamedTuple):
     Attributes:
         embeddings: makes what the embeddings pass through.
         layers: gives each layer what acts inside its self-attention; None where nothing does.
+        are_told: whether the encoding tells positions at all.
     """
 
     embeddings: PositionFactory
     layers: EncodingMaker | None
+    are_told: bool
 
 
 def place(position: PositionFactory, embed_dim: int, num_heads: int, *, is_causal: bool) -> Places:
@@ -53,11 +55,12 @@ def place(position: PositionFactory, embed_dim: int, num_heads: int, *, is_causa
         asked = make()
     check_use(asked, is_causal=is_causal, is_cross=False)
     if place_of(asked) == "embeddings":
-        return Places(lambda embed_dim: make(), None)
+        are_told = getattr(asked, "reads_positions", True)
+        return Places(lambda embed_dim: make(), None, are_told)
     if not getattr(asked, "is_shared", True):
-        return Places(NoPositions, make)
+        return Places(NoPositions, make, are_told=True)
     shared = make()
-    return Places(NoPositions, lambda: shared)
+    return Places(NoPositions, lambda: shared, are_told=True)
 
 
 def self_attention(

@@ -59,10 +59,11 @@ def randomized(
             f"replacement, got {max_length}"
         )
     made = make_encoding(encoding, embed_dim, num_heads=num_heads, is_causal=is_causal)
-    if not getattr(made, "reads_positions", True):
+    if isinstance(made, _Around) or not getattr(made, "reads_positions", True):
+        why = "draws its own" if isinstance(made, _Around) else "reads no positions"
         raise ValueError(
-            f"{type(made).__name__} reads no positions, so there is nothing to draw; choose "
-            "another encoding inside, such as position@position.encoding=rotary"
+            f"{type(made).__name__} {why}, so there is nothing to draw for it; choose another "
+            "encoding inside, such as position@position.encoding=rotary"
         )
     holds = getattr(made, "max_length", None)
     if holds is not None and holds < positions:

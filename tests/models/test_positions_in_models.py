@@ -55,6 +55,7 @@ def self_attentions(model: nn.Module) -> dict[str, nn.Module]:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("position", [LearnedPositions, SinusoidalPositions, NoPositions])
+@pytest.mark.filterwarnings("ignore:an encoder without positions")
 def test_encodings_of_embeddings_are_made_as_ever(model, position) -> None:
     """The same random numbers in the same order, under the same names, as before others came."""
     torch.manual_seed(5)
@@ -222,3 +223,18 @@ def test_heads_that_do_not_divide_are_told_before_the_encoding_is_made() -> None
         make(Decoder, RotaryPositions, num_heads=3)
     with pytest.raises(ValueError, match="num_heads must be at least 1, got 0"):
         make(Decoder, RotaryPositions, num_heads=0)
+
+
+@pytest.mark.parametrize("model", [Decoder, EncoderDecoder, partial(Encoder, is_causal=True)])
+@pytest.mark.filterwarnings("error")
+def test_other_models_need_no_positions(model) -> None:
+    make(model, NoPositions)
+
+
+def test_an_encoder_that_is_told_no_positions_is_told_of() -> None:
+    with pytest.warns(UserWarning, match=r"equal tokens .* equal outputs.*choose position=learned"):
+        net = make(Encoder, NoPositions)
+    source = sequences(S)
+    source[0, :4] = torch.tensor([5, 6, 5, 7])
+    logits = net(source, source)
+    assert_close(logits[0, 0], logits[0, 2])  # the warning is right
