@@ -213,3 +213,15 @@ def test_attention_written_by_hand_is_seen_too(lab: Lab, tmp_path: Path):
     words = ["trust=by_hand_variant", "1 2 3", f"figure={picture}"]
     assert lab("predict", f"run={run}", *words)[0] == 0
     assert picture.stat().st_size > 0
+
+
+def test_bench_tasks_prints_a_speed(lab: Lab):
+    code, out, err = lab("bench", "tasks", "copy", "mqar", "sequences=11", "rounds=1")
+    assert code == 0, err
+    assert [line.split()[:2] for line in out.splitlines()[-2:]] == [
+        ["copy", "1-10"],
+        ["mqar", "16-32"],
+    ]
+    code, _, err = lab("bench", "tasks", "mqra")
+    assert code == 2
+    assert "did you mean 'mqar'?" in err

@@ -67,11 +67,23 @@ def test_the_last_line_is_the_folder(lab: Lab, tmp_path: Path):
     assert "python -m mha_lab dashboard" in out
 
 
-@pytest.mark.parametrize("experiment", sorted(config.options("experiment")))
+FEW = ("copy", "sort", "mqar")  # of each kind one is enough for the fast tests
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        pytest.param(name, marks=() if name in FEW else pytest.mark.slow)
+        for name in sorted(config.options("experiment"))
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*sequences were asked for")
 def test_every_experiment_runs_two_steps(experiment: str, tmp_path: Path):
     overrides = [f"+experiment={experiment}", "trainer.max_steps=2", "data.batch_size=7",
                  "data.validation_size=11", "data.test_size=13",
-                 "trainer.enable_progress_bar=false"]  # fmt: skip
+                 "trainer.enable_progress_bar=false", "logger=csv"]  # fmt: skip
+    if experiment not in FEW:
+        overrides += ["callbacks.attention_maps=null"]
     summary = train(config.compose(overrides, run_dir=tmp_path))
     assert summary["steps"] == 2
     assert summary["experiment"] == experiment
