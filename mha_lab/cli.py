@@ -14,7 +14,7 @@ COMMANDS = {
     "predict": 'print a run\'s output: predict run=FOLDER "3 1 2" [figure=out.png]',
     "sweep": "search hyperparameters: sweep +experiment=sort sweep=optuna",
     "report": "compare runs: report outputs/... by=attention,position",
-    "bench": "time this project against torch: bench attention|zoo|loop|recording|sweep|pruning|tasks",
+    "bench": "time this project: bench attention|zoo|loop|recording|sweep|pruning|tasks",
     "new": "start an option of your own: new attention NAME [folder=DIR]",
     "check": "hold an option to the contract: check attention=NAME position=NAME task=NAME",
     "dashboard": "open TensorBoard on the runs: dashboard [logdir=outputs] [port=6006]",
