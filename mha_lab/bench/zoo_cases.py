@@ -108,10 +108,10 @@ def made(case: Case, shape: Shape, device: torch.device) -> SelfAttention:
         choices = [(case.name, "none")]
     else:
         choices = [(BASE, case.name), ("composed", case.name)]
-    makers = [_factories(*choice) for choice in choices]
     refusal: Exception | None = None
     for is_causal in (False, True):
-        for attention, position in makers:
+        for choice in choices:
+            attention, position = _factories(*choice)
             try:
                 return SelfAttention(attention, position, E, H, is_causal=is_causal).to(device)
             except ValueError as error:

@@ -1,15 +1,20 @@
-"""All variants, models, tasks, encodings and experiments, a line each.
+"""All mechanisms, parts, encodings, models, tasks and experiments, a line each.
 
 Usage:
-  python -m mha_lab list            every group
-  python -m mha_lab list attention  one group, or several
+  python -m mha_lab list                     every group
+  python -m mha_lab list attention position  one group, or several
+  python -m mha_lab list --config-dir DIR    with the options of a folder of your own
+
+What each mechanism and encoding computes, and where it comes from: docs/mechanisms.md and
+docs/positions.md.
 """
 
 from collections.abc import Sequence
 
 from mha_lab.errors import UserError, nearest
 
-_LEADS = ("attention", "model", "task", "position", "experiment", "sweep")
+_LEADS = ("attention", "position", "model", "task", "experiment", "sweep")
+_TITLES = {"attention": "mechanisms", "position": "encodings", "experiment": "whole recipes"}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,13 +27,25 @@ def main(arguments: Sequence[str]) -> int:
             raise UserError(
                 f"unknown group {word!r}{nearest(word, known)} (there are: {', '.join(known)})"
             )
-    chosen = arguments or [
-        *(g for g in _LEADS if g in known),
-        *(g for g in known if g not in _LEADS),
-    ]
-    for group in chosen:
-        prefix = "+" if group == "experiment" else ""
-        print(f"{prefix}{group}=")
-        for name, line in options(group).items():
-            print(f"  {name:<16} {line}")
+    for group in arguments or sorted(known, key=_rank):
+        found = options(group)
+        width = max(16, *(len(name) for name in found))
+        print(_heading(group))
+        for name, line in found.items():
+            print(f"  {name:<{width}} {line}")
     return 0
+
+
+def _rank(group: str) -> tuple[int, str]:
+    """A mechanism's parts follow it; what a run is made of comes before how it is run."""
+    first = group.split("/")[0]
+    return (_LEADS.index(first) if first in _LEADS else len(_LEADS), group)
+
+
+def _heading(group: str) -> str:
+    from mha_lab.config import WITH_PARTS
+
+    whole, _, part = group.partition("/")
+    title = f"parts of {whole}={WITH_PARTS}" if part else _TITLES.get(group, "")
+    prefix = "+" if group == "experiment" else ""
+    return f"{prefix}{group}=" + (f"  ({title})" if title else "")

@@ -15,6 +15,7 @@ from mha_lab.errors import UserError
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow
 def test_every_mechanism_and_encoding_runs_forward_and_backward() -> None:
     found = cases(None)
     assert {(case.group, case.name) for case in found} == {
