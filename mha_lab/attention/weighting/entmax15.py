@@ -1,0 +1,22 @@
+"""Entmax with α = 1.5 [1]_: between softmax (α = 1) and sparsemax (α = 2), with exact zeros.
+
+weights_j = max(z_j / 2 - τ, 0)², with the τ for which a row sums to 1.
+
+.. [1] Peters, Niculae and Martins, "Sparse Sequence-to-Sequence Models", 2019.
+   https://arxiv.org/abs/1905.05702
+"""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from mha_lab.attention.weighting.sparse import entmax15
+
+
+class Entmax15(nn.Module):
+    """Sparse weights with a smooth edge."""
+
+    def forward(
+        self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "N H L S"]:
+        """Entmax of each row."""
+        return entmax15(scores)

@@ -1,0 +1,21 @@
+"""Sparsemax [1]_: the distribution that is nearest to the scores; most weights are exactly 0.
+
+weights_j = max(z_j - τ, 0), with the τ for which a row sums to 1.
+
+.. [1] Martins and Astudillo, "From Softmax to Sparsemax", 2016. https://arxiv.org/abs/1602.02068
+"""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from mha_lab.attention.weighting.sparse import sparsemax
+
+
+class Sparsemax(nn.Module):
+    """Each row is projected onto the distributions."""
+
+    def forward(
+        self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
+    ) -> Float[Tensor, "N H L S"]:
+        """Sparsemax of each row."""
+        return sparsemax(scores)
