@@ -51,7 +51,7 @@ class Differential(nn.Module):
     def forward(self, weights: Float[Tensor, "N 2H L S"]) -> Float[Tensor, "N H L S"]:
         """The difference of each head's two maps."""
         first, second = (self.lambda_q * self.lambda_k).sum(-1).exp()
-        lam = (first - second + self.lambda_init).to(weights.dtype)
+        lam: Tensor = (first - second + self.lambda_init).to(weights.dtype)
         return weights[:, 0::2] - lam * weights[:, 1::2]
 
     def finish(self, heads: Float[Tensor, "N H L D"]) -> Float[Tensor, "N H L D"]:
