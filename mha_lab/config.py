@@ -191,6 +191,11 @@ def finish(cfg: DictConfig) -> DictConfig:
         if chosen.get(group) not in (None, "null")
         # A mechanism with a name has said by it what its parts are.
         and ("/" not in group or group in typed or chosen[group.split("/")[0]] == WITH_PARTS)
+    } | {
+        # An option inside another: position@position.encoding.
+        key: option
+        for key, option in chosen.items()
+        if "@" in key and key.split("@")[0] in groups()
     }
     return run
 

@@ -32,12 +32,16 @@ def show(folder: Path) -> int:
         for key in dict.fromkeys(key for row in rows for key in row["overrides"])
         if len({row["overrides"].get(key) for row in rows}) > 1
     ]
+    # attention=masked_decoder chooses a model too: say in which each ran, where they differ.
+    models = {row["summary"]["model"] for row in rows if "model" in row["summary"]}
+    ran_in = ["model"] if len(models) > 1 and "model" not in varying else []
     show_table(
-        ("run", *varying, "status", *_METRICS.values()),
+        ("run", *varying, *ran_in, "status", *_METRICS.values()),
         [
             (
                 row["run"],
                 *(row["overrides"].get(key, "") for key in varying),
+                *(row["summary"].get(key, "") for key in ran_in),
                 row["summary"].get("status", "unfinished"),
                 *(_number(key, row["summary"].get(key)) for key in _METRICS),
             )

@@ -19,6 +19,11 @@ def warnings(comparison: Comparison) -> list[str]:
     if left_out.total():
         words = listed(f"{n} {status}" for status, n in sorted(left_out.items()) if n)
         sentences.append(f"Not counted: {words} (the report says which, and why).")
+    if comparison.mixes_models:
+        sentences.append(
+            "Not all attentions ran in the same model, so a difference may be the model's: see the "
+            "column `model`, or choose one with `model=` for all."
+        )
     keys = dict.fromkeys(key for group in comparison.counted for key in group.mixed)
     if keys:
         first = [f"`{key}`" for key in keys][:_MOST_KEYS]

@@ -37,6 +37,12 @@ class Comparison:
         return [group for group in self.groups if group.complete]
 
     @property
+    def mixes_models(self) -> bool:
+        """Whether attentions are compared that did not all run in one model."""
+        models = {model for group in self.groups for model in group.models}
+        return "attention" in self.by and "model" not in self.by and len(models) > 1
+
+    @property
     def measure(self) -> Measure:
         """The metric as a measure."""
         return of_summary(self.metric)

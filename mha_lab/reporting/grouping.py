@@ -34,6 +34,11 @@ class Group:
         return [run for run in self.runs if run.is_complete]
 
     @property
+    def models(self) -> list[str]:
+        """The models that its runs are of."""
+        return sorted({run.text("model") for run in self.runs if "model" in run.values})
+
+    @property
     def label(self) -> str:
         """A short name: ``custom · learned``, ``lr 0.003``, ``no position``."""
         return " · ".join(self.words)

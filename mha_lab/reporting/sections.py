@@ -25,9 +25,11 @@ def main_table(comparison: Comparison) -> Table:
     for group in comparison.groups:
         complete, n, total = group.complete, len(group.complete), len(group.runs)
         cells = [write_stat(one.stat(complete), one.style, of=n) for one in measures]
-        rows.append([*group.shown, str(n) if n == total else f"{n} of {total}", *cells])
+        ran_in = [", ".join(group.models)] if comparison.mixes_models else []
+        rows.append([*group.shown, *ran_in, str(n) if n == total else f"{n} of {total}", *cells])
+    ran_in = ["model"] if comparison.mixes_models else []
     return Table(
-        [*comparison.by, "n", *(measure.name for measure in measures)],
+        [*comparison.by, *ran_in, "n", *(measure.name for measure in measures)],
         rows,
         "Mean ± sample standard deviation over the n complete runs of each group. Steps and "
         "seconds to solve are those of the solved runs; where not all were solved, their number "

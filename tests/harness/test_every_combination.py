@@ -100,3 +100,18 @@ def test_randomized_around_what_reads_none_is_refused(inside: str) -> None:
     words = ("position=randomized", f"position@position.encoding={inside}", "model=decoder")
     said = outcome(composed("attention=composed", *words))
     assert "choose another encoding inside" in said
+
+
+def test_sorting_without_positions_in_an_encoder_is_told_before_training(capsys) -> None:
+    build_parts(config.compose(["+experiment=sort", "model=encoder"], run_dir="RUN"))
+    said = capsys.readouterr().err
+    assert said.startswith("mha_lab: an encoder without positions gives equal tokens")
+    assert said.count("\n") == 1
+    build_parts(config.compose(["+experiment=sort"], run_dir="RUN"))
+    assert capsys.readouterr().err == ""
+
+
+def test_the_encoding_inside_another_is_among_the_choices() -> None:
+    cfg = composed("position=randomized", "position@position.encoding=rotary")
+    assert cfg.choices.position == "randomized"
+    assert cfg.choices["position@position.encoding"] == "rotary"

@@ -2,9 +2,12 @@ import pytest
 from synthetic_runs import write_failed, write_run
 
 from mha_lab.errors import UserError
+from mha_lab.reporting.cautions import warnings
+from mha_lab.reporting.comparison import Comparison
 from mha_lab.reporting.differences import differing_between, find_holes
 from mha_lab.reporting.grouping import check_by, default_by, group_runs
 from mha_lab.reporting.reading import read_runs
+from mha_lab.reporting.sections import main_table
 
 
 def make(tmp_path, *choices):
@@ -104,3 +107,25 @@ def test_a_number_that_was_drawn_is_shown_with_four_digits(tmp_path):
     assert [group.shown for group in groups] == [["0.003"], ["0.02418"], ["123456"]]
     assert groups[1].label == "lr 0.02418"
     assert groups[1].key == ("0.024180549877059015",), "what is computed with keeps all digits"
+
+
+def test_attentions_of_several_models_say_which(tmp_path):
+    runs = make(
+        tmp_path,
+        {"attention": "custom"},
+        {"attention": "masked_decoder", "model": "decoder"},
+    )
+    comparison = Comparison(runs, ("attention",), "test/sequence_accuracy", tmp_path)
+    table = main_table(comparison)
+    assert table.columns[:3] == ["attention", "model", "n"]
+    assert [row[:3] for row in table.rows] == [
+        ["custom", "encoder_decoder", "1"],
+        ["masked_decoder", "decoder", "1"],
+    ]
+    (sentence,) = [s for s in warnings(comparison) if "model" in s]
+    assert "a difference may be the model's" in sentence
+    for by in (("attention", "model"), ("position",)):  # said already; not about attention
+        told = Comparison(runs, by, "test/sequence_accuracy", tmp_path)
+        assert not told.mixes_models
+    alone = Comparison(runs[:1], ("attention",), "test/sequence_accuracy", tmp_path)
+    assert main_table(alone).columns[:2] == ["attention", "n"]
