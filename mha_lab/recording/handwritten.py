@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mha_lab.recording.products import PRODUCTS, meeting_with_values
+from mha_lab.recording.products import COMPOSING, PRODUCTS, meeting_with_values
 from mha_lab.recording.softmaxes import Fate, Softmax, softmax_axis
 
 _RESHAPING = {
@@ -110,7 +110,7 @@ class SoftmaxTracker:
         if not sources:
             return None
         name = getattr(func, "__name__", "")
-        if name in _CHOOSING:
+        if name in _CHOOSING or (name == "__getitem__" and _is_picking(args[1])):
             _all_become(Fate.CHOSE, sources)
         elif name in PRODUCTS:
             return self._multiplied(func, args, kwargs, result, sources)
@@ -142,6 +142,10 @@ class SoftmaxTracker:
         sources: list[_Followed],
     ) -> Found | None:
         """Look at a product with weights among its operands."""
+        if len(sources) > 1 and func.__name__ in COMPOSING:  # weights of weights
+            axis = -1 if sources[0].key_axis == -1 else None
+            self._move(func, args, kwargs, result, sources, axis)
+            return None
         for source in sources:
             tensor = source.tensor()
             if source.key_axis is None or tensor is None:
@@ -265,6 +269,12 @@ def _softmaxes(sources: Sequence[_Followed]) -> tuple[Softmax, ...]:
 def _all_become(fate: Fate, sources: Sequence[_Followed]) -> None:
     for one in _softmaxes(sources):
         one.becomes(fate)
+
+
+def _is_picking(index: Any) -> bool:
+    """Whether an index picks places by a tensor, rather than ranges of them."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) and part.ndim > 0 for part in parts)
 
 
 def _keeps_axes(before: Tensor, result: Tensor, axis: int) -> bool:

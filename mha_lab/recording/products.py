@@ -17,6 +17,9 @@ PRODUCTS = {
     "__matmul__", "__rmatmul__", "addmm", "baddbmm", "bmm", "einsum", "linear", "matmul", "mm",
 }  # fmt: skip
 
+COMPOSING = {"__matmul__", "bmm", "matmul", "mm"}
+"""Products of two matrices in this order, with which weights of weights are computed."""
+
 
 @dataclass(frozen=True)
 class Meeting:

@@ -49,9 +49,9 @@ class Softmax:
     def may_be_attention(self) -> bool:
         """Whether it may be attention that is not recorded.
 
-        Weights without batch and heads that meet no values are a classifier's.
+        Weights without batch and heads that meet no values are a classifier's or a router's.
         """
-        if self.fate == Fate.UNSEEN:
+        if self.fate in (Fate.UNSEEN, Fate.CHOSE):
             return self.ndim > 2
         return self.fate in (Fate.LOST, Fate.MULTIPLIED)
 

@@ -33,6 +33,7 @@ _FATES = {
         "{softmaxes} in {modules}, whose results met other tensors in a way that is not followed; "
         "if that is attention, end it in weights @ values"
     ),
+    Fate.CHOSE: "{softmaxes} in {modules}, whose results were only seen to choose something",
     Fate.UNSEEN: (
         "{softmaxes} in {modules}, whose results were not seen to be multiplied with values"
     ),
