@@ -13,7 +13,7 @@ WITHOUT_DEPENDENCIES := timm flash-linear-attention fla-core
 # One test process a core, each of one thread: small tensors gain nothing from more.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical
 
-.PHONY: train test test-slow test-browser lint format wheel clean
+.PHONY: train test test-slow test-browser test-processors test-kills lint format wheel clean
 
 train: $(VENV)/.installed  ## train the copy task
 	$(BIN)/python -m mha_lab train +experiment=copy
@@ -26,6 +26,12 @@ test-slow: $(VENV)/.installed-dev  ## the slow tests
 
 test-browser: $(VENV)/.installed-dev  ## the tests that drive headless Chromium
 	$(BIN)/python -m pytest -m browser
+
+test-processors: $(VENV)/.installed-dev  ## the numeric tests as other processors compute them
+	$(BIN)/python tests/processors.py
+
+test-kills: $(VENV)/.installed-dev  ## runs that are killed, resumed and compared
+	$(BIN)/python tests/reliability/kill.py kills=12
 
 lint: $(VENV)/.installed-dev  ## style, types, direction of imports
 	$(BIN)/ruff check .

@@ -231,8 +231,10 @@ def _test(trainer: pl.Trainer, parts: Parts, folder: Path) -> dict[str, float]:
 
     A run without checkpoints tests its last weights.
     """
+    # A run that was resumed when it had no step left to do counts as one that has just ended.
     epochs = trainer.fit_loop.epoch_progress.current
-    epochs.completed = epochs.ready  # also of a run that was resumed when it had nothing left to do
+    epochs.completed = epochs.ready
+    trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
     best = checkpoint_path(folder, "best")
     if best.exists():
         parts.module.load_state_dict(load_checkpoint(best)["state_dict"])

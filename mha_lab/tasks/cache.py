@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from mha_lab.tasks.batch import Batch
+from mha_lab.tasks.batch import Batch, trim
 from mha_lab.tasks.vocabulary import Vocabulary
 
 _MARK = "key.json"
@@ -40,9 +40,9 @@ def load_or_build(
 ) -> Batch:
     """Read a set from the cache, or build it and keep it there.
 
-    A folder that is damaged, or whose content is no longer right, is built again. Several
-    processes may do this at once: a set appears whole, by one rename. A cache that cannot be
-    written costs a warning, nothing else.
+    A folder that is damaged, that lacks rows, or whose content is no longer right, is built again.
+    Several processes may do this at once: a set appears whole, by one rename. A cache that cannot
+    be written costs a warning, nothing else.
 
     Args:
         cache_dir: the cache; made where missing.
@@ -51,7 +51,7 @@ def load_or_build(
         is_right: tells whether a set that was read is still what ``build`` would make.
     """
     text = json.dumps(key, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    digest = _digest(text.encode())[:16]
     folder = cache_dir / f"{key['task']}-{key['split']}-{digest}"
     kept = _read(folder)
     if kept is not None and is_right(kept):
@@ -80,9 +80,24 @@ def _read(folder: Path) -> Batch | None:
         with pa.memory_map(str(files[0])) as stream:
             table = pa.ipc.open_stream(stream).read_all()
             table.validate(full=True)
-            return Batch(_padded(table["source"]), _padded(table["target"]))
+            batch = Batch(_padded(table["source"]), _padded(table["target"]))
+        kept = json.loads((folder / _MARK).read_text(encoding="utf-8"))["content"]
+        return batch if kept == _content(batch) else None
     except Exception:  # a damaged file can make pyarrow raise anything
         return None
+
+
+def _content(batch: Batch) -> str:
+    """A checksum of all that a set holds."""
+    parts = (f"{tuple(rows.shape)}".encode() + rows.numpy().tobytes() for rows in trim(batch))
+    return _digest(*parts)
+
+
+def _digest(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _padded(column: Any) -> Int[Tensor, "N L"]:
@@ -102,7 +117,8 @@ def _write(folder: Path, batch: Batch, key: str) -> None:
     try:
         with quiet_progress_bars():
             Dataset.from_dict(columns).save_to_disk(half)
-        (half / _MARK).write_text(key + "\n", encoding="utf-8")
+        mark = {"key": json.loads(key), "content": _content(batch)}
+        (half / _MARK).write_text(json.dumps(mark, sort_keys=True) + "\n", encoding="utf-8")
         half.rename(folder)
     except OSError:
         if not folder.is_dir():  # else another process was first, with the same sequences

@@ -60,7 +60,7 @@ def _lines(file: Path, cache_dir: Path) -> list[str]:
     if file.stat().st_size == 0:
         return []
     modes = (DownloadMode.REUSE_DATASET_IF_EXISTS, DownloadMode.FORCE_REDOWNLOAD)
-    for mode in modes:  # where the cached copy is damaged, it is made again
+    for mode in modes:  # where the cached copy is damaged, or of another content, it is made again
         try:
             with quiet_progress_bars():
                 rows = load_dataset(
@@ -72,7 +72,11 @@ def _lines(file: Path, cache_dir: Path) -> list[str]:
                     keep_linebreaks=True,
                     encoding="utf-8-sig",
                 )
-                return list(rows["text"])
+                lines = list(rows["text"])
+            # ``datasets`` knows a file by its time, which a copy or an archive may keep.
+            text = file.read_text(encoding="utf-8-sig")
+            if mode is modes[-1] or "".join(lines).rstrip("\n") == text.rstrip("\n"):
+                return lines
         except DatasetGenerationError as error:
             reason = error.__cause__ or error
             if isinstance(reason, UnicodeDecodeError):

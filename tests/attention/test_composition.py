@@ -58,7 +58,10 @@ class Call(nn.Module):
 
 
 def check_compiled(backend, kind, need_weights):
+    # The gradient of a key's bias is 0 in exact arithmetic: what is left is the rounding of what
+    # was summed, which only double precision puts far below the tolerance.
     module, inputs = make()
+    module, inputs = module.double(), [x.double() for x in inputs]
     given = masks(kind) | {"need_weights": need_weights}
     compiled = torch.compile(module, fullgraph=True, backend=backend)
     results = []

@@ -58,3 +58,13 @@ def test_broken_off_again_and_again(unbroken: Path, tmp_path: Path):
     train(config.load_run(left), resume=True, callbacks=[signal_at("on_train_batch_end", 12)])
     train(config.load_run(left), resume=True)
     assert differences(unbroken, left) == []
+
+
+def test_a_kill_after_a_last_step_that_was_validated(tmp_path: Path):
+    run, left = tmp_path / "run", tmp_path / "left"
+    cfg = config.compose([*SMALL, "trainer.max_steps=10"], run_dir=run)
+    train(cfg, callbacks=[copy_at("on_validation_end", 10, run, tmp_path / "before"),
+                          copy_at("on_train_end", 10, run, left)])  # fmt: skip
+    for folder in (tmp_path / "before", left):
+        train(config.load_run(folder), resume=True)
+        assert differences(run, folder, loaders=False) == []

@@ -1,5 +1,6 @@
 """Reading pairs: what is right is read to the letter, what is wrong is named by file and line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,31 @@ def test_upper_case_ending_and_magic_characters_in_the_name(read) -> None:
 def test_a_changed_file_is_read_afresh(read) -> None:
     assert read("x.jsonl", ROW) == [("a b", "b a")]
     assert read("x.jsonl", ROW.replace("a b", "c d")) == [("c d", "b a")]
+
+
+def test_content_decides_and_not_the_time_of_a_file(read, tmp_path: Path) -> None:
+    first = read("x.jsonl", ROW)
+    times = (tmp_path / "x.jsonl").stat()
+    file = tmp_path / "x.jsonl"
+    file.write_text(
+        ROW.replace('"a b"', '"c b"').replace('"b a"', '"b c"')
+    )  # as long, and as old, as an archive would make it
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert read_pairs(file, cache_dir=tmp_path / "cache") == [("c b", "b c")] != first
+
+
+@pytest.mark.parametrize(
+    "content", [ROW, ROW.strip(), ROW.replace("\n", "\r\n") * 3, "\ufeff" + ROW]
+)
+def test_a_copy_in_the_cache_is_used(read, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    modes, load = [], datasets.load_dataset
+    monkeypatch.setattr(
+        datasets, "load_dataset", lambda *a, **k: modes.append(k["download_mode"]) or load(*a, **k)
+    )
+    assert read("x.jsonl", content)
+    assert modes == [datasets.DownloadMode.REUSE_DATASET_IF_EXISTS]
 
 
 def test_a_damaged_copy_in_the_cache_is_made_again(read, tmp_path: Path) -> None:

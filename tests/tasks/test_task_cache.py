@@ -105,6 +105,31 @@ def other_columns(tmp_path: Path) -> Path:
     return next(elsewhere.glob("*.arrow"))
 
 
+@pytest.mark.parametrize("kept_rows", [3, 52])
+def test_a_set_that_lacks_rows_is_built_again(tmp_path: Path, kept_rows: int) -> None:
+    import pyarrow as pa
+
+    first = load(tmp_path)
+    (arrow,) = only_folder(tmp_path).glob("*.arrow")
+    with pa.memory_map(str(arrow)) as stream:
+        table = pa.ipc.open_stream(stream).read_all().slice(0, kept_rows)
+    with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert same(load(tmp_path), first)
+
+
+def test_rows_in_another_order_are_built_again(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    first = load(tmp_path)
+    (arrow,) = only_folder(tmp_path).glob("*.arrow")
+    with pa.memory_map(str(arrow)) as stream:
+        table = pa.ipc.open_stream(stream).read_all().take(list(range(52, -1, -1)))
+    with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert same(load(tmp_path), first)
+
+
 @pytest.mark.parametrize("position", range(40, 2400, 211))
 def test_any_flipped_byte_gives_the_right_set(tmp_path: Path, position: int) -> None:
     first = load(tmp_path)
