@@ -123,15 +123,16 @@ def why_beyond(folder: Path, longest: int, trusted: Sequence[str] = ()) -> str |
     if trained is None or longest <= trained[1]:
         return None
     cfg = config.load_run(folder, trusted=trusted)
-    position = cfg.choices.get("position", "none")
     reason = f"lengths above {trained[1]} are longer than any in training"
-    if position == "learned" and cfg.choices.get("model") != "recurrent":
+    advice = f"train with task.max_length={longest}"
+    if cfg.choices.get("model") == "recurrent":
+        return f"{reason}: to do better there, {advice}"
+    if cfg.choices.get("position") == "learned":
         reason += (
             "; position=learned holds a vector for each place, and those of places that training "
             "never met are still random"
         )
     return (
-        f"{reason}: to do better there, train with task.max_length={longest}, or with an encoding "
-        "that was made for longer sequences, such as position=rotary, alibi or randomized, and "
-        "compare them by lengths="
+        f"{reason}: to do better there, {advice}, or with an encoding that was made for longer "
+        "sequences, such as position=rotary, alibi or randomized, and compare them by lengths="
     )
