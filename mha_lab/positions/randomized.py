@@ -1,15 +1,18 @@
 """Randomized positions [1]_: training draws the positions from a wide range, around any encoding.
 
-A sequence of length L is told L of the positions 0 to ``positions`` − 1, drawn without replacement
-and sorted, anew at every call in training. So the model learns what order means, and the positions
-of longer sequences are none that it never met. Ask for the encoding inside with
-``position@position.encoding=rotary``.
+A sequence of length L is told L increasing positions below ``positions``, anew at every call in
+training. So the model learns what order means, and the positions of longer sequences are none that
+it never met. Ask for the encoding inside with ``position@position.encoding=rotary``.
+
+In training, n positions are drawn without replacement and sorted, for an n between L and
+``max_length``, and the first L of them told; in evaluation, position i is i · ⌊positions /
+max_length⌋.
 
 Acts where the encoding inside acts; one for all layers, or one a layer, as that.
 
-Deviations: in evaluation the paper draws as in training; here position i is i · ⌊positions /
-max_length⌋, so that two calls agree, no later token moves an earlier one, and no sample depends on
-the padding of its batch. An encoding inside that draws an offset does not.
+Deviations: the paper draws n = L, in evaluation too. A draw for the length at hand would let later
+tokens move earlier ones, and a sample depend on the padding of its batch; so evaluation spreads for
+the longest sequence, whatever the length, and training draws such dense ones too.
 
 .. [1] Ruoss, Delétang, Genewein, Grau-Moya, Csordás, Bennani, Legg and Veness, "Randomized
    Positional Encodings Boost Length Generalization of Transformers", 2023.
@@ -108,7 +111,8 @@ class Drawn(nn.Module):
             )
         if not self.training:
             return tuple(row * (self.positions // self.max_length) for row in places)
-        drawn = torch.randperm(self.positions, device=places[0].device)[:length].sort().values
+        count = int(torch.randint(length, self.max_length + 1, ()))
+        drawn = torch.randperm(self.positions, device=places[0].device)[:count].sort().values
         return tuple(drawn[row] for row in places)
 
     def extra_repr(self) -> str:

@@ -8,6 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, record_attention
+from mha_lab.attention.composed import ComposedAttention
 from mha_lab.attention.functional import attention_weights
 from mha_lab.models.blocks import DecoderBlock, EncoderBlock
 from mha_lab.models.decoder import Decoder
@@ -238,3 +239,38 @@ def test_an_encoder_that_is_told_no_positions_is_told_of() -> None:
     source[0, :4] = torch.tensor([5, 6, 5, 7])
     logits = net(source, source)
     assert_close(logits[0, 0], logits[0, 2])  # the warning is right
+
+
+@pytest.mark.parametrize(
+    "position",
+    [RotaryPositions, ShawPositions, CopePositions, ForgettingPositions, *BIASES],
+)
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_what_composed_shows_is_what_it_applied(position, mode) -> None:
+    places = place(position, E, H, is_causal=True)
+    block = EncoderBlock(
+        E, H, attention=ComposedAttention, is_causal=True, encoding=places.layers
+    ).train(mode == "train")
+    module = block.self_attn
+    for parameter in module.position.parameters():
+        nn.init.normal_(parameter)  # some start at 0 and would show nothing
+    x, at = torch.randn(N, S, E), torch.arange(S)
+    with record_attention(block) as maps:
+        output = block(x, attn_mask=causal_mask(S, x.device), is_causal=True)
+    y = block.self_residual.norm(x)
+    q, k, v = nn.functional.linear(y, module.in_proj_weight, module.in_proj_bias).chunk(3, -1)
+    q, k, v = (t.unflatten(-1, (H, E // H)).transpose(1, 2) for t in (q, k, v))
+    bias = 0.0
+    if hasattr(module.position, "rotate"):
+        q, k = module.position.rotate(q, k, at, at)
+    elif hasattr(module.position, "bias"):
+        bias = module.position.bias(at, at)
+    else:
+        bias = module.position.score_bias(q, k, y, at, at)
+    scores = q @ k.mT / (E // H) ** 0.5 + bias
+    weights = attention_weights(scores.masked_fill(causal_mask(S, x.device), -torch.inf))
+    assert [m.name for m in maps] == ["self_attn"]
+    assert_close(maps[0].weights, weights.detach(), atol=1e-5, rtol=1e-5)
+    x = x + module.out_proj((weights @ v).transpose(1, 2).flatten(2))
+    x = x + block.feedforward(block.feedforward_residual.norm(x))
+    assert_close(output, x, atol=1e-5, rtol=1e-5)

@@ -20,7 +20,7 @@ PLACES = torch.arange(L)
 
 
 def test_training_draws_increasing_positions_from_the_whole_range() -> None:
-    drawn = Drawn(17, 7)
+    drawn = Drawn(17, L)  # no longer sequence: as in the paper, L of 17
     seen = torch.zeros(17)
     for _ in range(400):
         (positions,) = drawn(PLACES)
@@ -29,6 +29,15 @@ def test_training_draws_increasing_positions_from_the_whole_range() -> None:
         seen[positions] += 1
     # Each position is as likely as another: 400 · 5 / 17 = 118 times, within 5 standard deviations.
     assert ((seen - 400 * L / 17).abs() < 5 * (400 * (L / 17) * (1 - L / 17)) ** 0.5).all()
+
+
+def test_training_draws_dense_and_wide_ones() -> None:
+    drawn = Drawn(101, 50)
+    rows = torch.stack([drawn(PLACES)[0] for _ in range(400)])
+    assert (rows.diff() > 0).all()
+    # The last of 5 among n of 101 is about 5 · 102 / (n + 1): 10 for n = 50, 85 for n = 5.
+    assert rows[:, -1].min() <= 10
+    assert rows[:, -1].max() >= 85
 
 
 def test_queries_and_keys_of_one_call_share_the_draw() -> None:
