@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
 from mha_lab.attention.functional import Mask
+from mha_lab.attention.fused import attend_fused
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.parts import ask
 from mha_lab.attention.shown import shows_weights
@@ -77,6 +78,9 @@ def attend(
 
     The arguments are those of ``weigh``; dropout_p is the probability of dropping a weight.
     """
+    heads = attend_fused(q, k, v, bias, mask, is_causal, steps, dropout_p)
+    if heads is not None:
+        return heads
     weights = weigh(q, k, v, bias, mask, is_causal, steps)
     v = serve_groups(v, steps.kv_heads, steps.num_heads)
     weights = torch.dropout(weights, dropout_p, train=True) if dropout_p else weights

@@ -6,6 +6,8 @@ nothing. The same as ``add_zero_attn`` of torch's module.
 .. [1] Miller, "Attention Is Off By One", 2023. https://www.evanmiller.org/attention-is-off-by-one
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -35,6 +37,6 @@ class OffByOne(nn.Module):
         """Softmax beside a score of 0."""
         return softmax_beside(scores, self.zero)
 
-    def as_softmax(self, allowed: Bool[Tensor, "..."]) -> SoftmaxOver:
+    def as_softmax(self, allowed: Callable[[], Tensor]) -> SoftmaxOver:
         """A softmax with one key more."""
         return SoftmaxOver(extra_score=self.zero)

@@ -8,6 +8,8 @@ sees one key gives it weight 1, as it must.
    https://arxiv.org/abs/2501.19399
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -43,9 +45,9 @@ class ScalableSoftmax(nn.Module):
         scaled = scores.masked_fill(blocked, 0.0) * scale
         return scaled.masked_fill(blocked, -torch.inf).softmax(-1)
 
-    def as_softmax(self, allowed: Bool[Tensor, "..."]) -> SoftmaxOver:
+    def as_softmax(self, allowed: Callable[[], Tensor]) -> SoftmaxOver:
         """A softmax over scaled rows."""
-        return SoftmaxOver(self._scale(allowed, len(self.factor), self.factor.dtype))
+        return SoftmaxOver(self._scale(allowed(), len(self.factor), self.factor.dtype))
 
     def _scale(self, allowed: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
         n = number_of_keys(allowed, torch.promote_types(dtype, torch.float32))

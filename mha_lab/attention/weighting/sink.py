@@ -9,6 +9,8 @@ attention sinks [2]_ do with the first token, without the token.
    https://arxiv.org/abs/2309.17453
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -36,7 +38,7 @@ class Sink(nn.Module):
         """Softmax beside the sink's score."""
         return softmax_beside(scores, self.score)
 
-    def as_softmax(self, allowed: Bool[Tensor, "..."]) -> SoftmaxOver:
+    def as_softmax(self, allowed: Callable[[], Tensor]) -> SoftmaxOver:
         """A softmax with one key more."""
         return SoftmaxOver(extra_score=self.score)
 

@@ -4,6 +4,8 @@
    https://arxiv.org/abs/1706.03762
 """
 
+from collections.abc import Callable
+
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -21,6 +23,6 @@ class Softmax(nn.Module):
         """Each row in proportion to the exponentials of its scores."""
         return scores.softmax(-1)
 
-    def as_softmax(self, allowed: Bool[Tensor, "..."]) -> SoftmaxOver:
+    def as_softmax(self, allowed: Callable[[], Tensor]) -> SoftmaxOver:
         """It is the softmax itself."""
         return SoftmaxOver()
