@@ -137,6 +137,7 @@ class _Beside(Function):
         mask = None if mask is None else mask[(None,) * (4 - mask.ndim)]
         if mask is not None and mask.dtype == torch.bool:
             mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -torch.inf)
+        output: Tensor
         output, sums = _KERNEL(q, k, v, 0.0, is_causal, attn_mask=mask, scale=scale)
         total = torch.logaddexp(sums, extra[:, None])
         output = output * (sums - total).exp().unsqueeze(-1).to(output.dtype)
