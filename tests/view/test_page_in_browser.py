@@ -40,7 +40,9 @@ def test_structure_is_seen_at_first_sight(page, tmp_path, length, causal):
     page.open(path, palette="ink")
     for head in range(5):
         grey = colours_of(page, head)[1:-1, 1:-1, :3].mean(-1)
-        assert (grey < 200).mean() > (0.004 if head < 2 else 0.05), f"head {head} is blank"
+        assert (grey < 200).mean() > (0.004 if head < 2 else 0.03 if causal else 0.05), (
+            f"head {head} is blank"
+        )
 
 
 def test_hover_tells_token_and_weight(page, tmp_path):
