@@ -25,6 +25,8 @@ def write_evaluation(
 ) -> None:
     """Write ``accuracy_by_range.csv``, ``accuracy_by_length.csv`` and ``.png``, and the maps.
 
+    The maps of each range are written as a picture, and as a page to look around in.
+
     Args:
         result: the numbers and maps.
         folder: made where missing.
@@ -40,8 +42,10 @@ def write_evaluation(
     for name, maps in result.maps.items():
         if maps:
             from mha_lab.maps.plot import plot_maps
+            from mha_lab.view.gallery import Gallery
 
             plot_maps(maps).savefig(folder / f"maps_{name}.png", dpi=150, bbox_inches="tight")
+            Gallery(maps, title=f"lengths {name}").save(folder / f"maps_{name}.html")
 
 
 def plot_lengths(

@@ -5,18 +5,23 @@ Usage:
   python -m mha_lab predict run=FOLDER "3 1 2" figure=out.png   and draws its attention maps
 
 Further settings: checkpoint=best|last; trust=MODULE, where a run's config names code that is not
-this project's. figure= may end in .png, .svg or .pdf.
+this project's. figure= may end in .png, .svg, .pdf or .html: a page to look around in, which is
+written beside a picture too.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mha_lab import trust
 from mha_lab.arguments import no_more, split
 from mha_lab.errors import UserError
 
+if TYPE_CHECKING:
+    from mha_lab.evaluation import Prediction
+
 _SETTINGS = ("run", "figure", "checkpoint", trust.SETTING)
-_PICTURES = (".png", ".svg", ".pdf")
+_PICTURES = (".png", ".svg", ".pdf", ".html")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,11 +48,24 @@ def main(arguments: Sequence[str]) -> int:
     if figure is not None:
         if not prediction.maps:
             raise UserError("figure=: this run's model has no attention to draw")
-        from mha_lab.maps.plot import plot_maps
-
-        plot_maps(prediction.maps).savefig(figure, dpi=150, bbox_inches="tight")
-        print(figure)
+        for file in _draw(prediction, figure):
+            print(file)
     return 0
+
+
+def _draw(prediction: "Prediction", figure: Path) -> list[Path]:
+    """Write the picture that was asked for, and beside it a page to look around in."""
+    from mha_lab.view.gallery import Gallery
+
+    page = Gallery(prediction.maps, title=" ".join(prediction.source)).save(
+        figure.with_suffix(".html")
+    )
+    if figure.suffix == ".html":
+        return [page]
+    from mha_lab.maps.plot import plot_maps
+
+    plot_maps(prediction.maps).savefig(figure, dpi=150, bbox_inches="tight")
+    return [page, figure]
 
 
 def _check_figure(figure: Path) -> None:

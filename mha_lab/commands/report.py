@@ -115,6 +115,7 @@ def _write(
         "runs.csv": to_csv(tables.run_rows(comparison)),
         "accuracy_by_length.csv": to_csv(tables.length_rows(comparison)),
         **{f"{picture.name}.png": picture.png for picture in document.pictures()},
+        **{page.name: page.html.encode() for page in document.attached()},
     }
     write_report(out, files, command)
     return document

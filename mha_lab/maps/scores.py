@@ -39,6 +39,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_lab.view.pooling import PADDING
+
 SCORE_NAMES = (
     "entropy",
     "confidence",
@@ -49,9 +51,6 @@ SCORE_NAMES = (
     "induction",
 )
 """All scores, in the order in which they are shown."""
-
-PADDING = ("", "<pad>", "[PAD]", "<PAD>", "<|pad|>", "[pad]")
-"""Labels of places that are no tokens: none, and what tokenizers call padding."""
 
 _NEGLIGIBLE = 0.01
 

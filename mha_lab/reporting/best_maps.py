@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mha_lab.maps.scores import PADDING
 from mha_lab.reporting.grouping import Group
 from mha_lab.reporting.measures import Measure
 from mha_lab.reporting.reading import Run
+from mha_lab.view.pooling import PADDING
 
 KINDS = {"self": "self-attention", "masked": "masked self-attention", "cross": "cross-attention"}
 MOST_GROUPS = 12  # of more groups, the best ones

@@ -64,7 +64,22 @@ class Figures:
     pictures: Sequence[Picture]
 
 
-Block = Text | Table | Figures
+@dataclass(frozen=True)
+class Attached:
+    """A page of its own beside the report.
+
+    Attributes:
+        name: the file's name.
+        html: the page.
+        text: what it shows.
+    """
+
+    name: str
+    html: str
+    text: str
+
+
+Block = Text | Table | Figures | Attached
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,10 @@ class Document:
         return [
             one for block in self.blocks() if isinstance(block, Figures) for one in block.pictures
         ]
+
+    def attached(self) -> list[Attached]:
+        """Every page beside the report."""
+        return [block for block in self.blocks() if isinstance(block, Attached)]
 
     def blocks(self) -> list[Block]:
         """Every block, in order."""

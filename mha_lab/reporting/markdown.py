@@ -2,7 +2,7 @@
 
 import re
 
-from mha_lab.reporting.document import Block, Document, Figures, Table, Text
+from mha_lab.reporting.document import Attached, Block, Document, Figures, Table, Text
 
 
 def to_markdown(document: Document) -> str:
@@ -53,5 +53,7 @@ def _block(block: Block) -> str:
             f"![{escape(one.alt)}]({one.name}.png)\n\n{escape(one.caption)}"
             for one in block.pictures
         )
+    if isinstance(block, Attached):
+        return f"[{escape(block.text)}]({block.name})"
     assert isinstance(block, Text)
     return f"**Note.** {escape(block.text)}" if block.kind == "warning" else escape(block.text)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from itertools import count
 
-from mha_lab.reporting.document import Block, Document, Figures, Picture, Table, Text
+from mha_lab.reporting.document import Attached, Block, Document, Figures, Picture, Table, Text
 
 _LONG, _LONG_CELL = ' class="long"', 48  # a cell with more letters may have several lines
 
@@ -20,6 +20,8 @@ def to_page(document: Document) -> str:
             return _table(one, next(tables))
         if isinstance(one, Figures):
             return _figures(one, figures)
+        if isinstance(one, Attached):
+            return f'<p><a href="{html.escape(one.name)}">{_words(one.text)}</a></p>'
         return _text(one)
 
     sections = [

@@ -5,6 +5,7 @@ from mha_lab.reporting.best_maps import best_maps
 from mha_lab.reporting.comparison import Comparison
 from mha_lab.reporting.document import Block, Figures, Picture, Section, Table, Text
 from mha_lab.reporting.map_figures import draw_maps
+from mha_lab.reporting.map_page import all_maps
 from mha_lab.reporting.measures import (
     STEPS_TO_SOLVE,
     main_measures,
@@ -95,7 +96,7 @@ def maps(comparison: Comparison) -> Section:
         )
     pictures = draw_maps(found)
     if pictures:
-        blocks.append(Figures(pictures))
+        blocks += [Figures(pictures), all_maps(found)]
     without: dict[str, list[str]] = {}
     for one in found:
         if one.missing:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+PADDING = ("", "<pad>", "[PAD]", "<PAD>", "<|pad|>", "[pad]")
+"""Labels of places that are no tokens: none, and what tokenizers call padding."""
+
 
 def blocks(length: int, size: int) -> list[tuple[int, int]]:
     """Where each of ``size`` blocks of a sequence begins and ends; those of adaptive pooling."""

@@ -103,7 +103,9 @@ def test_predict_draws_its_maps(lab: Lab, trained: Path, tmp_path: Path):
     figure = tmp_path / "out.png"
     code, out, err = lab("predict", f"run={trained}", "3 1 2", f"figure={figure}")
     assert code == 0, err
-    assert out.strip().splitlines()[-1] == str(figure)
+    assert out.strip().splitlines()[-2:] == [str(figure.with_suffix(".html")), str(figure)]
+    assert "<canvas" not in out
+    assert '"query_tokens"' in figure.with_suffix(".html").read_text()
     width, height = Image.open(figure).size
     assert width > 500
     assert height > 500

@@ -6,9 +6,9 @@ from torch import nn
 
 from mha_lab import record_attention
 from mha_lab.maps.attention_map import AttentionMap
-from mha_lab.maps.scores import PADDING
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training.module import TokenRows
+from mha_lab.view.pooling import PADDING
 
 N, H, L, S, KEPT = 2, 3, 11, 13, 7
 

@@ -90,3 +90,17 @@ def test_of_many_groups_the_best_are_shown(tmp_path):
     folders = [write_run(tmp_path / str(i), lr=i, accuracy=0.5 + 0.01 * i) for i in range(14)]
     found = best_maps(group_runs(read_runs(folders), ["optimizer.lr"]), ACCURACY)
     assert [one.group.key[0] for one in found] == [str(i) for i in range(2, 14)]
+
+
+def test_the_report_links_a_page_with_all_maps(tmp_path, monkeypatch):
+    from mha_lab.cli import run
+
+    for attention in ("builtin", "custom"):
+        write_maps(write_run(tmp_path / "runs" / attention, attention=attention), (10,))
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", "runs", "out=report"]) == 0
+    assert '<a href="attention_maps.html">' in (tmp_path / "report/index.html").read_text()
+    assert "(attention_maps.html)" in (tmp_path / "report/report.md").read_text()
+    page = (tmp_path / "report/attention_maps.html").read_text()
+    assert '"vs":"custom"' in page
+    assert "encoder.1" in page
