@@ -8,6 +8,7 @@ Usage:
   python -m mha_lab bench sweep       eight trials as one sweep against eight runs
   python -m mha_lab bench pruning     what pruning saves of a search, and what it misses
   python -m mha_lab bench tasks       how fast each task makes its sequences
+  python -m mha_lab bench view        how fast maps are seen, beside bertviz and Inspectus
 
 `python -m mha_lab bench attention --help` tells each one's settings.
 """
@@ -18,7 +19,7 @@ from types import ModuleType
 
 from mha_lab.errors import UserError, nearest
 
-_BENCHES = ("attention", "zoo", "loop", "recording", "sweep", "pruning", "tasks")
+_BENCHES = ("attention", "zoo", "loop", "recording", "sweep", "pruning", "tasks", "view")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,6 +22,8 @@ import { Stage } from "./parts/stage.js";
 import { Timeline } from "./parts/timeline.js";
 import { Tooltip } from "./parts/tooltip.js";
 
+const REST_MS = 60;
+
 export class Page {
   /**
    * @param host: the page around this one; see hosts/.
@@ -89,6 +91,13 @@ export class Page {
         : null;
       this.redraw();
     }
+    window.clearTimeout(this.resting);
+    if (!this.timeline.playing) this.resting = window.setTimeout(() => this.rest(), REST_MS);
+  }
+
+  /** Nothing is asked for now: fetch what is likely to be. */
+  rest() {
+    for (const pane of this.scene?.panes ?? []) pane.neighbours();
   }
 
   redraw() {

@@ -74,6 +74,14 @@ export class Pane {
     this.source.scores(this.run, step, version).catch(() => null);
   }
 
+  /** Fetch the layers before and after, which most often are looked at next. */
+  neighbours() {
+    if (!this.whole) return;
+    for (const entry of [this.entries[this.place + 1], this.entries[this.place - 1]]) {
+      if (entry) this.source.map(this.run, entry, this.stepOf(entry), this.sample).catch(() => null);
+    }
+  }
+
   /** A head's score, undefined where it has none (as the mean of the heads). */
   scoreOf(name, head, tag = this.entry.tag) {
     const about = this.scores?.byTag.get(tag) ?? (tag === this.entry.tag ? this.whole : null);
