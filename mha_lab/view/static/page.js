@@ -85,7 +85,8 @@ export class Page {
     while (this.stale) {
       this.stale = false;
       this.catalog.live = this.state.live;
-      this.host.writeAddress(serialise(this.state));
+      // Browsers bound how often an address may change.
+      if (!this.timeline.playing) this.host.writeAddress(serialise(this.state));
       this.scene = this.catalog.runs?.length || this.state.run !== null
         ? await compose(this.state, this.catalog)
         : null;

@@ -114,7 +114,7 @@ export class Controls {
     );
     const samples = whole?.samples ?? pane.scores?.byTag.values().next().value?.samples ?? [];
     this.sample.show(
-      samples.map((sample, i) => ({ value: String(i), text: String(sample) })),
+      samples.map((sample, i) => ({ value: String(i), text: `sample ${sample}` })),
       String(pane.sample),
     );
     this.sampleStepper.hidden = samples.length < 2;

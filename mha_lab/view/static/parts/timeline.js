@@ -82,6 +82,7 @@ export class Timeline {
   stop() {
     window.clearTimeout(this.timer);
     this.timer = null;
+    this.set({}); // the address was not written meanwhile
     this.showPlaying();
   }
 

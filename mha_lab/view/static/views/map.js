@@ -7,7 +7,7 @@ import { Heatmap } from "../draw/heatmap.js";
 import { explain } from "../data/scores.js";
 
 const SCORES_WIDTH = 216;
-const WIDE = 620;
+const [WIDE, LOW] = [620, 420];
 
 export class MapView {
   constructor({ hover, linesOf, move }) {
@@ -26,8 +26,9 @@ export class MapView {
   draw(pane, scene, width, height) {
     const { map } = pane;
     const head = scene.headOf(map);
-    const names = Object.keys(map.scores).filter((name) => pane.scoreOf(name, head) !== undefined);
     const wide = width >= WIDE;
+    const isLow = !wide && height < LOW; // the map needs all the room
+    const names = isLow ? [] : Object.keys(map.scores).filter((name) => pane.scoreOf(name, head) !== undefined);
     this.pane = pane;
     this.head = head;
     this.node.classList.toggle("stacked", !wide);

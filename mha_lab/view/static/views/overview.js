@@ -7,7 +7,7 @@ import { headName, score, visible, withoutFiller } from "../draw/format.js";
 import { picture } from "../draw/colouring.js";
 import { roving } from "../parts/roving.js";
 
-const [SMALLEST, LARGEST] = [56, 104];
+const [SMALLEST, LARGEST] = [36, 104];
 
 export class OverviewView {
   constructor({ choose }) {
