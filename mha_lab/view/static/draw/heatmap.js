@@ -25,7 +25,7 @@ export class Heatmap {
     this.row = el("div.band");
     this.column = el("div.band");
     this.rowChip = el("div.chip", { dir: "auto" });
-    this.columnChip = el("div.chip", { dir: "auto" });
+    this.columnChip = el("div.chip.of-column", { dir: "auto" });
     this.box = el("div.cutout", { hidden: true });
     this.node = el(
       "div.heatmap", {}, this.canvas, this.row, this.column, this.rowChip, this.columnChip, this.box,
