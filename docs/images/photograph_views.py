@@ -33,9 +33,9 @@ def pages(folder: Path) -> dict[str, tuple[Path, dict[str, object]]]:
     """Each picture's page, and what is chosen in it."""
     one = make_maps(6, 12, 64, causal=True).save(folder / "one.html")
     small = make_maps(2, 4, 13, n=3).save(folder / "small.html")
-    two = show(
-        before=make_maps(2, 5, 24), after=make_maps(2, 5, 24, seed=9), difference=True
-    ).save(folder / "two.html")
+    two = show(before=make_maps(2, 5, 24), after=make_maps(2, 5, 24, seed=9), difference=True).save(
+        folder / "two.html"
+    )
     four = show({name: make_maps(2, 5, 13, seed=i) for i, name in enumerate("pqrs")}).save(
         folder / "four.html"
     )
