@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from mha_lab import memory
 from mha_lab.errors import UserError
 from mha_lab.models.interface import SequenceModel
 from mha_lab.signatures import check_arguments, hints
@@ -47,9 +48,16 @@ def build_parts(cfg: DictConfig, *, vocabulary: Vocabulary | None = None) -> Par
         UserError: a value that its object refuses, in the object's own words.
     """
     validate(cfg)
+    memory.check_task(cfg.task)
     task = build_task(cfg, vocabulary)
     data = build(cfg, "data", task=task, seed=cfg.seed)
-    module = build_module(cfg, task.vocabulary)
+    module = build_module(cfg, task.vocabulary, copies=1 if vocabulary else memory.TRAINED)
+    memory.check_data(
+        cfg.data,
+        task.max_source_length + task.max_target_length,
+        vocabulary=len(task.vocabulary),
+        embed_dim=cfg.model.get("embed_dim") or 1,
+    )
     _try_longest(module.model, task)
     return Parts(task, data, module)
 
@@ -62,8 +70,17 @@ def build_task(cfg: DictConfig, vocabulary: Vocabulary | None = None) -> Any:
     return build(cfg, "task", **known)
 
 
-def build_module(cfg: DictConfig, vocabulary: Vocabulary) -> SequenceModule:
-    """Build the model, with attention and positions where it uses them, and what trains it."""
+def build_module(cfg: DictConfig, vocabulary: Vocabulary, *, copies: int = 1) -> SequenceModule:
+    """Build the model, with attention and positions where it uses them, and what trains it.
+
+    Args:
+        cfg: the whole config.
+        vocabulary: of its task.
+        copies: of each of its numbers that will be kept; training keeps several.
+
+    Raises:
+        UserError: a value that its object refuses, or more than the machine's memory holds.
+    """
     import pytorch_lightning as pl
 
     pl.seed_everything(cfg.seed, verbose=False)
@@ -71,13 +88,36 @@ def build_module(cfg: DictConfig, vocabulary: Vocabulary) -> SequenceModule:
     choices: dict[str, Any] = {}
     if getattr(factory.func, "uses_attention", True):
         choices = {"attention": build(cfg, "attention"), "position": build(cfg, "position")}
+    make = partial(factory, len(vocabulary), **choices)
+    _check_memory(cfg, make, copies)
+    pl.seed_everything(cfg.seed, verbose=False)  # again: counting may have drawn numbers
     with warnings.catch_warnings(record=True) as cautions:
-        model = _explained("model", lambda: factory(len(vocabulary), **choices))
+        model = _explained("model", make)
     for caution in cautions:  # one line each, not Python's two with a place in the code
         print(f"mha_lab: {caution.message}", file=sys.stderr)
     if cfg.compile:
         model.compile()  # in place, so that the weights keep their names in checkpoints
     return SequenceModule(model, vocabulary, build(cfg, "optimizer"))
+
+
+def _check_memory(cfg: DictConfig, make: partial[Any], copies: int) -> None:
+    layers = cfg.model.get("num_layers")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the model itself warns when it is made
+        needed = _explained(
+            "model",
+            lambda: memory.model_bytes(
+                lambda few: make() if few is None else make(num_layers=few), layers
+            ),
+        )
+    if needed is not None:
+        sizes = [
+            f"{group}.{key}={value}"
+            for group in ("model", "attention", "position")
+            for key, value in cfg[group].items()
+            if isinstance(value, int) and not isinstance(value, bool)
+        ]
+        memory.require(needed * copies, f"a model of {', '.join(sizes)}")
 
 
 def _try_longest(model: SequenceModel, task: Any) -> None:

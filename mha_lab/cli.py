@@ -1,6 +1,7 @@
 """Which command, then Hydra. Nothing heavy is imported before the command is known."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -74,11 +75,9 @@ def run(argv: Sequence[str]) -> int:
             # train's options are Hydra's, of which this is one.
             return int(module.main(arguments if command == "train" else rest))
     except UserError as error:
-        print(f"mha_lab: {error}", file=sys.stderr)
-        return 2
+        return _tell(error, 2)
     except MachineError as error:
-        print(f"mha_lab: {error}", file=sys.stderr)
-        return 1
+        return _tell(error, 1)
     except KeyboardInterrupt as error:
         print("mha_lab: interrupted", file=sys.stderr)
         return getattr(error, "exit_code", 130)
@@ -89,8 +88,18 @@ def run(argv: Sequence[str]) -> int:
         known = as_machine_error(error)
         if known is None:
             raise
-        print(f"mha_lab: {known}", file=sys.stderr)
-        return 1
+        return _tell(known, 1, cause=error)
+
+
+def _tell(error: Exception, code: int, cause: Exception | None = None) -> int:
+    """Print an error's sentence; ``MHA_LAB_DEBUG=1`` shows where it came from as well."""
+    if os.environ.get("MHA_LAB_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(cause or error)
+    sentence = " ".join(str(error).split()).encode(errors="backslashreplace").decode()
+    print(f"mha_lab: {sentence}", file=sys.stderr)
+    return code
 
 
 def _own_folder(arguments: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -9,6 +9,7 @@ this project's. figure= may end in .png, .svg, .pdf or .html: a page to look aro
 written beside a picture too.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,8 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("predict needs run=FOLDER, the folder of a trained run")
     if not rest:
         raise UserError('predict needs a sequence, its tokens separated by spaces: "3 1 2"')
-    no_more([word for word in rest if "=" in word], _SETTINGS)
+    # What looks like a setting is one that was mistyped; "3 + 2 =" is a sequence.
+    no_more([word for word in rest if re.match(r"[a-z_]{2,}=", word)], _SETTINGS)
     figure = Path(settings["figure"]) if "figure" in settings else None
     if figure is not None:
         _check_figure(figure)

@@ -1,5 +1,6 @@
 """All sequences of some symbols and some lengths, and how they are drawn, split by split."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from mha_lab.tasks.vocabulary import Vocabulary
 FIRST = len(Vocabulary.SPECIAL)  # the id of the first symbol
 ENUMERABLE = 2**14  # of so many sequences of one length, every one can be looked at
 BLOCK = 2**16  # so many candidates are drawn at once, to bound memory
+MANY = 2**62  # more sequences than anyone asks for
 SURE = 2**10  # of so many, every split has some: none is left out but with probability 2e-29
 
 
@@ -106,6 +108,8 @@ class SequenceSpace:
         return range(self.min_length, self.max_length + 1)
 
     def _count(self, length: int) -> int:
+        if length * math.log2(self.vocab_size) > 62:
+            return MANY  # the number itself would have as many digits as the sequence
         return int(self.vocab_size**length)
 
     def _find(
