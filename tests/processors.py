@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-NUMERIC = ("attention", "positions", "models", "recording", "view")
+NUMERIC = ("attention", "positions", "models", "recording")
 KINDS = {  # PyTorch's name: that of MKL, that of oneDNN, whether this processor is one
     "default": ("SSE4_2", "SSE41", True),
     "avx2": ("AVX2", "AVX2", torch.cpu._is_avx2_supported()),

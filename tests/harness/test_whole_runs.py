@@ -89,7 +89,7 @@ def test_the_decoder_only_variant_solves_it_too(task: str, tmp_path: Path):
 
 
 def test_a_killed_run_resumes_exactly(tmp_path: Path):
-    overrides = [*TINY, "model.dropout=0.2", "trainer.max_steps=400", "data.batch_size=64"]
+    overrides = [*TINY, "model.dropout=0.2", "trainer.max_steps=400"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run(command(*overrides, f"hydra.run.dir={whole}"), check=True)
     process = subprocess.Popen(command(*overrides, f"hydra.run.dir={killed}"))

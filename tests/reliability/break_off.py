@@ -1,4 +1,4 @@
-"""Callbacks that break a run off at a chosen moment."""
+"""A small run, and callbacks that break it off at a chosen moment."""
 
 import shutil
 import signal
@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+
+SMALL = (
+    "task=copy", "model.embed_dim=6", "model.num_heads=2", "model.dropout=0.2",
+    "data.batch_size=3", "data.validation_size=5", "data.test_size=7", "trainer=cpu",
+    "trainer.max_steps=13", "trainer.val_check_interval=5", "trainer.log_every_n_steps=1",
+    "trainer.enable_progress_bar=false", "task.max_length=5",
+)  # fmt: skip
 
 
 class At(pl.Callback):

@@ -4,8 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from break_off import copy_at, signal_at
-from conftest import SMALL
+from break_off import SMALL, copy_at, signal_at
 from same_run import differences
 
 from mha_lab import config

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from break_off import signal_at
-from conftest import SMALL
+from break_off import SMALL, signal_at
 from same_run import differences
 
 from mha_lab import cli, config
