@@ -240,6 +240,10 @@ class ComposedAttention(nn.Module):
         )
         pattern = self._pattern(sizes, is_cross=key is not query, device=q.device)
         mask, is_causal = restrict(mask, is_causal, pattern)
+        if bias is not None and parts.ask(self.position, "blocks", False):
+            # What is blocked must be known as such: not every weighting makes 0 of -inf.
+            mask, is_causal = restrict(mask, is_causal, bias > -torch.inf)
+            bias = bias.masked_fill(bias == -torch.inf, 0.0)
         dropout_p = self.dropout if self.training else 0.0
         weights = weigh(q, k, v, bias, mask, is_causal, self.steps) if need_weights else None
         if weights is None:

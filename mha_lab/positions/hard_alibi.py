@@ -33,6 +33,7 @@ class HardAlibiPositions(nn.Module):
 
     acts_on = "scores"
     is_relative = True
+    blocks = True
 
     def __init__(
         self, embed_dim: Size, *, num_heads: Size, windowed_heads: Size | None = None

@@ -20,6 +20,7 @@ Further things that an encoding may say, each with the default that holds where 
 - ``is_shared`` (True): one for all layers of a stack, or, False, one a layer, as its source has it.
 - ``is_relative`` (False): whether moving all positions by one number changes nothing.
 - ``reads_positions`` (True): whether it reads positions at all, or the content and order alone.
+- ``blocks`` (False): whether its bias holds -inf, so that attention counts those keys as blocked.
 - ``max_length`` (None): the longest sequence that it can encode, where there is one.
 - ``refuse(*, is_causal, is_cross)``: raises ValueError, with a sentence that says why and what to
   choose, for a use that has no meaning.

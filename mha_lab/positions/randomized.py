@@ -128,6 +128,7 @@ class _Around(nn.Module):
         self.acts_on: Place = place_of(encoding)
         self.is_shared = getattr(encoding, "is_shared", True)
         self.is_relative = getattr(encoding, "is_relative", False)
+        self.blocks = getattr(encoding, "blocks", False)
         self.max_length = drawn.max_length
 
     def refuse(self, *, is_causal: bool, is_cross: bool) -> None:
