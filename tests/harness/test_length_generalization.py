@@ -47,7 +47,8 @@ def test_it_does_not_change_what_is_trained(lab, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(lab, tmp_path: Path, words, said: str) -> None:
-    words = [*RUN, *ON, *words, "trainer.max_steps=5", f"hydra.run.dir={tmp_path}/run"]
+    run = RUN if not words[0].startswith("task=") else (RUN[0], "task.max_length=5", *TINY)
+    words = [*run, *ON, *words, "trainer.max_steps=5", f"hydra.run.dir={tmp_path}/run"]
     code, _, err = lab(*words)
     assert code == 2, err
     assert said in err
