@@ -46,6 +46,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name from its home on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'mha_lab' has no attribute {name!r}")
+    if name == "AttentionMapLogger":  # LightningCLI asks whether it is a callback of its package
+        import_module("mha_lab.callbacks.any_lightning").take_bases()
     return getattr(import_module(_HOMES[name]), name)
 
 

@@ -35,17 +35,26 @@ def find_event_files(logdir: Path) -> list[tuple[str, Path]]:
     """
     if logdir.is_file():
         return [(".", logdir)]
-    found = []
-    seen = set()
-    for folder, subfolders, files in os.walk(logdir, followlinks=True):
-        real = os.path.realpath(folder)
-        if real in seen:  # a link that leads back up
-            subfolders.clear()
-            continue
-        seen.add(real)
-        run = os.path.relpath(folder, logdir)
-        found += [(run, Path(folder, file)) for file in files if "tfevents" in file]
-    return sorted(found)
+    return sorted(_files_below(logdir, logdir, frozenset()))
+
+
+def _files_below(folder: Path, logdir: Path, above: frozenset[str]) -> Iterator[tuple[str, Path]]:
+    """The files of a folder and of those below it; a link counts under its own name.
+
+    Only a link to a folder that it lies in is not followed, which would never end.
+    """
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # vanished, or not ours to read: TensorBoard passes it over too
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _files_below(Path(entry.path), logdir, above | {real})
+        elif "tfevents" in entry.name:
+            yield os.path.relpath(folder, logdir), Path(entry.path)
 
 
 def read_events(path: Path) -> Iterator[Event]:

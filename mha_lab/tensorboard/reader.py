@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from tensorboard.compat.proto.event_pb2 import SessionLog
 
 from mha_lab.tensorboard.event_files import PLUGIN_NAME, find_event_files, read_events
 from mha_lab.view.gallery import Gallery
@@ -123,8 +126,10 @@ def read_attention(
 
     Returns:
         The maps, sorted by run and step; those of one step in the order in which they were
-        written. Where a resumed run wrote a step again, the later one counts. Weights stay packed
-        until they are asked for. A file that is still being written is read as far as it is whole.
+        written. What a run that was restarted left behind is not among them: steps from the
+        restart's ``purge_step`` on, and, as in the tab, steps of a map from one that was then
+        written again or before them. Weights stay packed until they are asked for. A
+        file that is still being written is read as far as it is whole.
 
     Raises:
         FileNotFoundError: There is no such folder, or there are no event files in it.
@@ -140,9 +145,8 @@ def read_attention(
             "folders below it; give the folder of a run"
         )
     latest: dict[tuple[str, str, int], StoredMap] = {}
-    for file_run, path in files:
-        for one in _maps_of(file_run, path):
-            latest[one.run, one.tag, one.step] = one
+    for of_run in _by_run(files):
+        latest.update(_read_run(of_run))
     if not latest:
         raise ValueError(
             f"the event files below {str(root)!r} hold no attention maps; train with "
@@ -165,13 +169,44 @@ def read_attention(
     return Gallery(sorted(chosen, key=lambda one: (one.run, one.step)))
 
 
-def _maps_of(run: str, path: Path) -> Iterator[StoredMap]:
-    """Yield the maps of one event file; those with an unreadable header are passed over.
+def _by_run(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, list[Path]]]:
+    """The files of each run, oldest first."""
+    for run, group in groupby(files, key=itemgetter(0)):
+        yield run, [path for _, path in group]
 
-    The metadata that names the plugin need only come with a tag's first value.
+
+def _read_run(of_run: tuple[str, list[Path]]) -> dict[tuple[str, str, int], StoredMap]:
+    """The maps of one run that no restart abandoned, by run, tag and step."""
+    run, paths = of_run
+    kept: dict[str, dict[int, StoredMap]] = {}
+    for path in paths:
+        for one in _maps_of(run, path):
+            if isinstance(one, int):  # a restart
+                for steps in kept.values():
+                    _abandon(steps, one)
+            else:
+                steps = kept.setdefault(one.tag, {})
+                _abandon(steps, one.step)
+                steps[one.step] = one
+    return {(run, tag, step): one for tag, steps in kept.items() for step, one in steps.items()}
+
+
+def _abandon(steps: dict[int, StoredMap], first: int) -> None:
+    """Forget steps from ``first`` on."""
+    for step in [step for step in steps if step >= first]:
+        del steps[step]
+
+
+def _maps_of(run: str, path: Path) -> Iterator[StoredMap | int]:
+    """Yield the maps of one event file, and where it says so, the step of a restart.
+
+    Maps with an unreadable header are passed over. The metadata that names the plugin need only
+    come with a tag's first value.
     """
     ours: set[str] = set()
     for event in read_events(path):
+        if event.session_log.status == SessionLog.START and event.step > 0:
+            yield event.step
         for value in event.summary.value:
             if value.metadata.plugin_data.plugin_name == PLUGIN_NAME:
                 ours.add(value.tag)

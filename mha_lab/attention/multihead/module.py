@@ -147,6 +147,13 @@ class MultiheadAttention(nn.Module):
         """
         return copy_to_torch(self)
 
+    def __prepare_scriptable__(self) -> nn.Module:
+        """Say what to do instead, where ``torch.jit.script`` would name an annotation."""
+        raise TypeError(
+            "MultiheadAttention cannot be compiled by torch.jit.script; use torch.export, "
+            "torch.compile or torch.jit.trace, or script its to_torch()"
+        )
+
     def reset_parameters(self) -> None:
         """Draw the parameters as torch does: the same values from the same random state."""
         for weight in (
