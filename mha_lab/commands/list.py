@@ -43,9 +43,10 @@ def _rank(group: str) -> tuple[int, str]:
 
 
 def _heading(group: str) -> str:
-    from mha_lab.config import WITH_PARTS
+    from mha_lab.config import WITH_PARTS, options
 
     whole, _, part = group.partition("/")
-    title = f"parts of {whole}={WITH_PARTS}" if part else _TITLES.get(group, "")
+    has_parts = bool(part) and WITH_PARTS in options(whole)
+    title = f"parts of {whole}={WITH_PARTS}" if has_parts else _TITLES.get(group, "")
     prefix = "+" if group == "experiment" else ""
     return f"{prefix}{group}=" + (f"  ({title})" if title else "")

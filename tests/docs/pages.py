@@ -46,6 +46,11 @@ class Command:
         return next((why for sign, why in NOT_RUN.items() if sign in f" {self.text} "), "")
 
     @property
+    def is_step(self) -> bool:
+        """Whether it goes into a folder, where the commands after it are meant to be run."""
+        return bool(re.fullmatch(r"cd [\w./-]+", self.text))
+
+    @property
     def words(self) -> list[str]:
         """What follows ``python -m mha_lab``."""
         return shlex.split(_START.sub("", self.text, count=1), comments=True)
@@ -71,7 +76,14 @@ def commands_of(page: Path) -> list[Command]:
             continue
         found.append(Command(page, first, text))
         text = ""
-    return [c for c in found if _START.match(c.text) or ("mha_lab sweep" in c.text and c.why_not)]
+    commands = [c for c in found if _is_command(c)]
+    is_used = any(not command.is_step for command in commands)
+    return commands if is_used else []
+
+
+def _is_command(command: Command) -> bool:
+    is_wrapped = "mha_lab sweep" in command.text and bool(command.why_not)
+    return command.is_step or bool(_START.match(command.text)) or is_wrapped
 
 
 def made_small(words: list[str]) -> list[str]:

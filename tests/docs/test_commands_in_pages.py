@@ -41,9 +41,18 @@ def existing(word: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
-def test_the_commands_of_a_page_run(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_commands_of_a_page_run(
+    page: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
     for command in commands_of(page):
         if command.why_not:
+            continue
+        if command.is_step:
+            monkeypatch.chdir(command.text.removeprefix("cd "))
+            monkeypatch.syspath_prepend(Path.cwd())
             continue
         code = cli.run([existing(word) for word in made_small(command.words)])
         shown = capsys.readouterr()
