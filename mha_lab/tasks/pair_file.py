@@ -8,6 +8,7 @@ apart here. Its ``json`` reader would turn text that looks like a date into a ti
 import csv
 import glob
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,6 +114,7 @@ def _parse_jsonl(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[s
 
 
 def _parse_csv(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(sys.maxsize)  # a text may be of any length
     reader = csv.reader(lines, strict=True)
     header: list[str] | None = None
     while True:
@@ -173,6 +175,8 @@ def _fault(value: Any) -> str | None:
             return f'must list tokens as text, like ["3", "1"], got {_shown(token)} in it'
         if not token:
             return "lists an empty token"
+        if token.encode(errors="replace").decode() != token:
+            return f"holds half a character, {ascii(token)[:40]}: a surrogate needs its other half"
         if token in Vocabulary.SPECIAL:
             return f"uses {token!r}, which is a special token of the vocabulary"
     return None

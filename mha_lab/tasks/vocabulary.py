@@ -111,7 +111,7 @@ class Vocabulary:
             raise ValueError(
                 f"the vocabulary {str(path)!r} cannot be read: {error.strerror}"
             ) from error
-        except ValueError as error:  # broken JSON, or not UTF-8
+        except (ValueError, RecursionError) as error:  # broken JSON, or not UTF-8
             raise ValueError(f"the vocabulary {str(path)!r} is not valid JSON: {error}") from error
         symbols = content.get("symbols") if isinstance(content, dict) else None
         if not isinstance(symbols, list):
@@ -130,6 +130,8 @@ def _check_symbols(symbols: Sequence[str]) -> None:
     for symbol in symbols:
         if not isinstance(symbol, str):
             raise TypeError(f"symbols must be text, got {symbol!r}")
+        if symbol.encode(errors="replace").decode() != symbol:
+            raise ValueError(f"a symbol must be whole characters, got {symbol!a}")
         if not symbol or symbol in Vocabulary.SPECIAL:
             special = ", ".join(Vocabulary.SPECIAL)
             raise ValueError(f"a symbol must not be empty or one of {special}, got {symbol!r}")
