@@ -15,8 +15,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from mha_lab.arguments import split, whole_number
+from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import show_table
 
 _SETTINGS = ("repeats", "trials", "pruner")
@@ -38,10 +40,17 @@ class Search:
 
 def main(arguments: Sequence[str]) -> int:
     """Search, print a row a repeat."""
+    from mha_lab.sweeping.settings import Pruner
+
     settings, overrides = split(arguments, _SETTINGS)
     repeats = whole_number("repeats", settings.get("repeats", "3"), low=1, high=100)
     trials = whole_number("trials", settings.get("trials", "30"), low=2, high=10_000)
     pruner = settings.get("pruner", "hyperband")
+    known = [name for name in get_args(Pruner) if name != "none"]
+    if pruner not in known:
+        raise UserError(
+            f"pruner={pruner} is unknown{nearest(pruner, known)} (there are: {', '.join(known)})"
+        )
 
     rows = []
     for repeat in range(repeats):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.arguments import split, whole_number
+from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def main(arguments: Sequence[str]) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         cfg = compose(overrides or ["+experiment=copy"], run_dir=Path(folder) / "run")
+        if cfg.callbacks.get("attention_maps") is None:
+            raise UserError("bench recording compares with maps: leave callbacks.attention_maps")
         seconds = stretches(cfg, pairs + _WARMUP_PAIRS)[2 * _WARMUP_PAIRS :]
     rows, medians = [], []
     for name, mine in (("without maps", seconds[0::2]), ("with maps", seconds[1::2])):

@@ -135,6 +135,8 @@ def test_predict_draws_its_maps(lab: Lab, trained: Path, tmp_path: Path):
         (["bench", "atention"], "did you mean 'attention'"),
         (["bench", "loop", "rounds=0"], "rounds"),
         (["bench", "recording", "pairs=1"], "pairs"),
+        (["bench", "recording", "callbacks.attention_maps=null"], "compares with maps"),
+        (["bench", "pruning", "pruner=hyperbnd"], "did you mean 'hyperband'"),
         (["bench", "attention", "csv=/nowhere/x.csv"], "/nowhere/x.csv"),
         (["bench", "attention", "csv=outputs"], "csv=outputs"),
     ],
