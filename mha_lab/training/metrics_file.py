@@ -13,6 +13,7 @@ from pytorch_lightning.loggers import Logger
 from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
 
+from mha_lab.errors import UserError
 from mha_lab.training.run_folder import METRICS, write_rows
 
 SECONDS_BETWEEN_WRITES = 2.0
@@ -93,10 +94,16 @@ def _read(file: Path, *, before: int) -> list[dict[str, Any]]:
     if not file.is_file():
         return []
     rows = []
-    with file.open(newline="", encoding="utf-8") as stream:
-        for text in csv.DictReader(stream):
-            row: dict[str, Any] = {k: v for k, v in text.items() if v not in ("", None)}
-            row["step"] = int(row.get("step", before))
-            if row["step"] < before:
-                rows.append(row)
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            for text in csv.DictReader(stream):
+                row: dict[str, Any] = {k: v for k, v in text.items() if k and v not in ("", None)}
+                row["step"] = int(row.get("step", before))
+                if row["step"] < before:
+                    rows.append(row)
+    except (ValueError, csv.Error) as error:  # bytes that are not UTF-8, a step that is no number
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{str(file)!r} is damaged ({reason}): move it away to go on without its rows"
+        ) from error
     return rows

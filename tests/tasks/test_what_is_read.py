@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from mha_lab.errors import UserError
 from mha_lab.tasks.errors import DataFileError
 from mha_lab.tasks.pair_file import read_pairs
 from mha_lab.tasks.vocabulary import Vocabulary
+from mha_lab.training.metrics_file import MetricsFile
 
 
 def test_a_cell_of_any_size_is_read(tmp_path: Path):
@@ -31,3 +33,10 @@ def test_a_damaged_vocabulary_is_a_sentence(text: str, tmp_path: Path):
     (tmp_path / "vocabulary.json").write_text(text)
     with pytest.raises(ValueError, match=r"vocabulary\.json"):
         Vocabulary.load(tmp_path / "vocabulary.json")
+
+
+@pytest.mark.parametrize("content", [b"step,val\n1,\xff\n", b"step,val\nx,1\n", b"\xdfstep\n1\n"])
+def test_damaged_metrics_are_a_sentence(content: bytes, tmp_path: Path):
+    (tmp_path / "metrics.csv").write_bytes(content)
+    with pytest.raises(UserError, match=r"metrics\.csv' is damaged"):
+        MetricsFile(tmp_path).go_on(step=3)
