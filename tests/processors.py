@@ -46,7 +46,7 @@ def main(words: list[str]) -> int:
             print(f"{kind}, {threads} threads: skipped, this processor has no {kind}", flush=True)
             continue
         started = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-n", "logical", "-p", "no:warnings"]
+        command = [sys.executable, "-m", "pytest", "-n", "logical"]
         done = subprocess.run([*command, *folders, *words], env=environment(kind, threads))
         took = f"{time.monotonic() - started:.0f} s"
         print(f"{kind}, {threads} threads: exit code {done.returncode}, {took}", flush=True)
