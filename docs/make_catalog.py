@@ -22,7 +22,7 @@ from mha_lab.models.decoder import Decoder
 from mha_lab.positions.interface import make_encoding, place_of
 
 HERE = Path(__file__).parent
-E, H = 24, 3
+E, H = 24, 4
 NOTE = "<!-- written by docs/make_catalog.py: change docstrings and configs, then run it -->"
 PROBES = {"embeddings": "sinusoidal", "queries and keys": "rotary", "scores": "alibi",
           "scores by content": "cope"}  # fmt: skip

@@ -22,8 +22,8 @@ def test_every_mechanism_and_encoding_runs_forward_and_backward() -> None:
         (group, name) for group in ("attention", "position") for name in options(group)
     }
     for case in found:
-        module = made(case, (2, 7, 24, 3), CPU)
-        step(module, (2, 7, 24, 3), CPU)()
+        module = made(case, (2, 7, 24, 4), CPU)
+        step(module, (2, 7, 24, 4), CPU)()
 
 
 def test_rows_are_written_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
