@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 _MOST_STEPS = 50
+_BLOCK = 2**18
 _STEPS_UNSEEN = 16
 """Where the values cannot be looked at: from their bounds, rows of 2^20 need no more."""
 
@@ -27,6 +28,8 @@ def sparsemax(scores: Float[Tensor, "... S"]) -> Float[Tensor, "... S"]:
     Args:
         scores: -inf where there is to be no weight; no row is -inf throughout.
     """
+    if scores.shape[-1] == 0:
+        return scores
     weights: Tensor = _Sparse.apply(scores, 1)  # type: ignore[no-untyped-call]
     return weights
 
@@ -37,6 +40,8 @@ def entmax15(scores: Float[Tensor, "... S"]) -> Float[Tensor, "... S"]:
     Args:
         scores: -inf where there is to be no weight; no row is -inf throughout.
     """
+    if scores.shape[-1] == 0:
+        return scores
     weights: Tensor = _Sparse.apply(scores / 2, 2)  # type: ignore[no-untyped-call]
     return weights
 
@@ -48,10 +53,12 @@ def find_threshold(z: Float[Tensor, "... S"], power: int) -> Float[Tensor, "... 
     mean = z.masked_fill(finite.logical_not(), 0.0).sum(-1, keepdim=True) / n
     tau = torch.maximum(z.amax(-1, keepdim=True) - 1, mean - n ** (-1 / power))
     is_hidden = torch.compiler.is_compiling() or z.device.type != "cpu"
+    memory = None if is_hidden else torch.empty_like(z)  # fresh memory takes longer than the sums
     for _ in range(_STEPS_UNSEEN if is_hidden else _MOST_STEPS):
-        above = (z - tau).clamp_(min=0)
+        above = torch.sub(z, tau, out=memory).clamp_(min=0)
         if power == 1:
-            excess, slope = above.sum(-1, keepdim=True) - 1, (above > 0).sum(-1, keepdim=True)
+            excess = above.sum(-1, keepdim=True) - 1
+            slope = above.count_nonzero(-1).unsqueeze(-1)
         else:
             slope = 2 * above.sum(-1, keepdim=True)
             excess = above.square_().sum(-1, keepdim=True) - 1
@@ -67,7 +74,10 @@ class _Sparse(Function):
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, power: int) -> Tensor:
-        roots = (z - find_threshold(z, power)).clamp_(min=0)
+        rows = z.reshape(-1, z.shape[-1])
+        size = max(1, _BLOCK // max(1, rows.shape[-1]))  # a block stays in the cache
+        tau = torch.cat([find_threshold(block, power) for block in torch.split(rows, size)])
+        roots = (rows - tau).clamp_(min=0).view(z.shape)
         weights = roots if power == 1 else roots.square()
         weights = weights / weights.sum(-1, keepdim=True)  # rounding of τ
         ctx.power = power
