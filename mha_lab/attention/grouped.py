@@ -108,4 +108,5 @@ def join_maps(x: Heads, maps_per_head: int) -> Heads:
 def _heads(product: Tensor, width: int) -> Tensor:
     if product.ndim == 2:
         product = product.unsqueeze(0)
-    return product.view(*product.shape[:2], -1, width).transpose(1, 2)
+    heads = product.shape[-1] // width
+    return product.view(*product.shape[:2], heads, width).transpose(1, 2)

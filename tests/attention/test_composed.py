@@ -182,3 +182,15 @@ def test_a_window_between_two_sequences_is_refused_or_left_out() -> None:
     assert_close(full(query, memory, memory), plain(query, memory, memory))
     full.refuse(is_causal=False, is_cross=True)
     assert full(query, query, query)[1][0, 0, 0, 2:].sum() == 0
+
+
+@pytest.mark.parametrize("choice", options())
+def test_empty_batches_and_sequences(choice: str) -> None:
+    from mha_lab.build import build
+
+    module = build(config.compose([choice], run_dir="."), "attention")(24, 4, dropout=0.0)
+    for batch, length in ((0, L), (N, 0)):
+        x = torch.randn(batch, length, 24)
+        output, weights = module(x, x, x, is_causal="prefix" not in choice)
+        assert output.shape == x.shape
+        assert weights.shape == (batch, 4, length, length)

@@ -36,4 +36,4 @@ class TalkingHeads(nn.Module):
 
 
 def _exchange(matrix: Tensor, x: Tensor) -> Tensor:
-    return (matrix.to(x.dtype) @ x.flatten(2)).view_as(x)
+    return torch.einsum("hg,ngls->nhls", matrix.to(x.dtype), x)

@@ -28,7 +28,7 @@ def sparsemax(scores: Float[Tensor, "... S"]) -> Float[Tensor, "... S"]:
     Args:
         scores: -inf where there is to be no weight; no row is -inf throughout.
     """
-    if scores.shape[-1] == 0:
+    if scores.numel() == 0:
         return scores
     weights: Tensor = _Sparse.apply(scores, 1)  # type: ignore[no-untyped-call]
     return weights
@@ -40,7 +40,7 @@ def entmax15(scores: Float[Tensor, "... S"]) -> Float[Tensor, "... S"]:
     Args:
         scores: -inf where there is to be no weight; no row is -inf throughout.
     """
-    if scores.shape[-1] == 0:
+    if scores.numel() == 0:
         return scores
     weights: Tensor = _Sparse.apply(scores / 2, 2)  # type: ignore[no-untyped-call]
     return weights
