@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mha_lab.maps.image import ImageTokens
 from mha_lab.maps.scores import score_weights
+from mha_lab.maps.value_weighted import value_weighted
 from mha_lab.view.packed import Header, pack_weights
 from mha_lab.view.page import Part
 from mha_lab.view.pooling import pool_tokens
@@ -38,13 +39,16 @@ class AttentionMap:
             Empty means the same.
         samples: Which samples of the batch these are. Empty means 0 to N-1.
         heads: Which heads these are; None when they were averaged. Empty means 0 to H-1.
-        whole_scores: The scores of the whole map where this one was pooled; else None.
+        whole_scores: The scores of the whole map where this one was pooled, none where its weights
+            are no distribution; else None.
         whole: The whole map where this one was pooled and it is small, kept until its tokens are
             known: they make scores too.
         pool: What a pooled map holds of each block: "mean" or "max".
         key_heads: Which head of keys each head reads, where several read one (grouped-query
             attention); else None.
         images: One image a sample whose patches the keys are, or None.
+        value_norms: The norms (N, H, S) of the values that the weights are applied to, before
+            pooling, where they were recorded; else None.
     """
 
     name: str
@@ -60,6 +64,7 @@ class AttentionMap:
     pool: Literal["mean", "max"] = "mean"
     key_heads: tuple[int, ...] | None = None
     images: tuple[ImageTokens, ...] | None = None
+    value_norms: Float[Tensor, "N H S"] | None = None
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 4:
@@ -117,6 +122,28 @@ class AttentionMap:
             return {}
         is_one_sequence = self.kind != "cross"
         return score_weights(self.weights, self.query_tokens, is_one_sequence=is_one_sequence)
+
+    def value_weighted(self) -> AttentionMap:
+        """The map of w·‖v‖; see :mod:`mha_lab.maps.value_weighted`.
+
+        Returns:
+            The same map with each weight multiplied by the norm of its value. Rows no longer sum
+            to 1, so the map has no scores.
+
+        Raises:
+            ValueError: If the map is pooled, or was recorded without ``values=True``.
+        """
+        if self.value_norms is None:
+            raise ValueError(
+                f"{self.name!r} has no norms of values; record it with "
+                "record_attention(model, values=True)"
+            )
+        if self.is_pooled:
+            raise ValueError(
+                f"{self.name!r} is pooled; value-weighted maps need whole ones (max_size=None)"
+            )
+        weights = value_weighted(self.weights, self.value_norms)
+        return replace(self, weights=weights, whole_scores={}, whole=None, value_norms=None)
 
     def part(
         self,

@@ -51,6 +51,10 @@ class Drawable(Protocol):
     def whole_scores(self) -> dict[str, Tensor] | None:
         """The scores of the whole map where this one was pooled."""
 
+    @property
+    def value_norms(self) -> Float[Tensor, "N H S"] | None:
+        """The norms of the values, where they were recorded."""
+
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices."""
 

@@ -54,6 +54,14 @@ def attention_rollout(maps: Sequence[AttentionMap], *, residual: float = 0.5) ->
         layer = one.weights.to(same).mean(1, keepdim=True)
         reached = ((1 - residual) * layer + residual * same) @ reached
         rolled.append(
-            replace(one, weights=reached, heads=None, whole_scores=None, whole=None, key_heads=None)
+            replace(
+                one,
+                weights=reached,
+                heads=None,
+                whole_scores=None,
+                whole=None,
+                key_heads=None,
+                value_norms=None,
+            )
         )
     return rolled

@@ -58,7 +58,10 @@ def load_arrays(path: str | Path) -> dict[str, Any]:
         about[name] = about[name] and tuple(about[name])
     about["weights"] = torch.from_numpy(stored["weights"])
     scores = {name[7:]: torch.from_numpy(stored[name]) for name in stored if name[:7] == "scores/"}
-    about["whole_scores"] = scores or None
+    has_scores = about.pop("has_scores", bool(scores))  # older files do not say
+    about["whole_scores"] = scores if has_scores else None
+    norms = stored.get("value_norms")
+    about["value_norms"] = None if norms is None else torch.from_numpy(norms)
     return about
 
 
@@ -71,6 +74,10 @@ def _arrays(one: Drawable) -> dict[str, Any]:
         "size": one.size,
         "samples": one.samples,
         "heads": one.heads,
+        "has_scores": one.whole_scores is not None,
     }
+    arrays = {"weights": one.weights.cpu().numpy(), "about": json.dumps(about)}
+    if one.value_norms is not None:
+        arrays["value_norms"] = one.value_norms.cpu().numpy()
     scores = {f"scores/{name}": values.cpu() for name, values in (one.whole_scores or {}).items()}
-    return {"weights": one.weights.cpu().numpy(), "about": json.dumps(about), **scores}
+    return {**arrays, **scores}

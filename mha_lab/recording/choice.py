@@ -53,6 +53,7 @@ class Choice:
     average_heads: bool = False
     max_size: int | None = None
     pool: Pool = "mean"
+    values: bool = False
 
     def __post_init__(self) -> None:
         check_indices("samples", self.samples)
@@ -61,6 +62,13 @@ class Choice:
             check_count("max_size", self.max_size)
         if self.pool not in get_args(Pool):
             raise ValueError(f"pool={self.pool!r} must be 'mean' or 'max'")
+        if not isinstance(self.values, bool):
+            raise TypeError(f"values={self.values!r} must be a bool")
+        if self.values and self.average_heads:
+            raise ValueError(
+                "values=True and average_heads=True exclude each other: each head has values of "
+                "its own"
+            )
 
     def of_scores(self, scores: Scores, name: str) -> Chosen:
         """The chosen part of a call.

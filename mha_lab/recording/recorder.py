@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.maps.attention_maps import AttentionMaps
 from mha_lab.recording.caller import Caller, find_caller, kind_of_call, module_names
 from mha_lab.recording.calls import reads_attention
 from mha_lab.recording.choice import Choice
@@ -31,7 +32,6 @@ from mha_lab.recording.labels import TokenSource, label_maps
 from mha_lab.recording.softmaxes import Fate
 from mha_lab.recording.told import Unrecorded, what_is_missing, why_empty
 from mha_lab.recording.weigh import weigh
-from mha_lab.view.gallery import Gallery
 
 
 @contextmanager
@@ -45,8 +45,9 @@ def record_attention(
     max_size: int | None = None,
     pool: Pool = "mean",
     softmax: bool = False,
+    values: bool = False,
     tokens: TokenSource | None = None,
-) -> Iterator[Gallery[AttentionMap]]:
+) -> Iterator[AttentionMaps]:
     """Record every attention call that a model makes inside the block.
 
     The model's outputs, gradients, random state and training flags are those of a run that is not
@@ -74,6 +75,7 @@ def record_attention(
         pool: How a block of weights becomes one when a map is pooled: "mean" or "max".
         softmax: Whether to record attention written by hand too: a softmax whose result, whatever
             was done to it, is then multiplied with values by a matrix product.
+        values: Whether to keep the norm of each value too, for ``maps.value_weighted()``.
         tokens: What stands on the axes: one list of tokens a sample of the batch, or such lists by
             glob of module path; see :mod:`mha_lab.recording.labels`. Written when the block ends.
 
@@ -98,7 +100,7 @@ def record_attention(
     names = module_names(model)
     globs = check_globs("modules", modules)
     refuse_unmatched("modules", globs, names.values())
-    choice = Choice(samples, heads, average_heads, max_size, pool)
+    choice = Choice(samples, heads, average_heads, max_size, pool, values)
     recorder = _Recorder(names, globs, choice, softmax=softmax)
     with ExitStack() as stack:
         stack.enter_context(uncompiled())
@@ -122,7 +124,7 @@ class _Recorder(TorchFunctionMode):
         self, names: dict[int, str], globs: Sequence[str], choice: Choice, *, softmax: bool
     ) -> None:
         super().__init__()
-        self.maps: Gallery[AttentionMap] = Gallery()
+        self.maps = AttentionMaps()
         self._names = names
         self._globs = globs
         self._choice = choice
@@ -191,6 +193,7 @@ class _Recorder(TorchFunctionMode):
                 whole=call.whole,
                 key_heads=call.key_heads,
                 pool=self._choice.pool,
+                value_norms=call.value_norms,
             )
         )
 

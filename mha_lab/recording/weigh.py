@@ -16,6 +16,7 @@ from mha_lab.recording.choice import Choice
 from mha_lab.recording.heads import as_heads
 from mha_lab.recording.packed_groups import unpack_groups
 from mha_lab.recording.transforms import is_transformed, outside_transforms
+from mha_lab.recording.value_norms import norms_of, values_given, values_met
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Weighed:
         is_causal: Whether no query sees a later key.
         whole: The whole map where it was pooled and is small; else None.
         key_heads: Which head of keys each head reads, where several read one; else None.
+        value_norms: The norms of the values, where they are wanted and known.
     """
 
     weights: Float[Tensor, "N H L S"]
@@ -41,6 +43,7 @@ class Weighed:
     is_causal: bool
     whole: Float[Tensor, "N H L S"] | None = None
     key_heads: tuple[int, ...] | None = None
+    value_norms: Float[Tensor, "N H S"] | None = None
 
 
 def weigh(
@@ -63,6 +66,7 @@ def weigh(
         ValueError: If the call lacks a chosen sample or head.
     """
     is_causal = False
+    values: Tensor | None = None
     within_transform = any(isinstance(arg, Tensor) and is_transformed(arg) for arg in args)
     part = choice.of_all() if within_transform else choice
     read = scores_reader(func)
@@ -70,29 +74,50 @@ def weigh(
         args, kwargs = unpack_groups(caller, args, kwargs)
         scores = read(caller.num_heads, *args, **kwargs)
         is_causal = scores.is_causal
-        size = tuple(scores.shape[2:])
+        shape = scores.shape
+        values = scores.values() if choice.values and scores.values is not None else None
         with torch.autocast(scores.q.device.type, enabled=False):
             chosen = part.of_scores(scores, caller.name)
     else:
         whole = args[0] if func is None else func.attention_weights(*args, **kwargs)  # type: ignore[attr-defined]
+        if choice.values and func is None:
+            values = values_met(whole, args[1], caller.num_heads)
+        elif choice.values and func is not None:
+            values = values_given(func, args, kwargs, caller.num_heads)
         whole = as_heads(whole, caller.num_heads)
         whole = whole.to(torch.promote_types(whole.dtype, torch.float32))
-        size = tuple(whole.shape[-2:])
+        n, h, length, source = whole.shape
+        shape = (n, h, length, source)
         chosen = part.of_weights(whole, caller.name)
+    norms = None if values is None else norms_of(values, shape)
+    if norms is not None:
+        norms = norms[chosen.samples][:, chosen.heads]
     if within_transform:
         weights = outside_transforms(chosen.weights)
         samples = choice.samples_of(weights.shape[0], caller.name)
+        norms = _as_outside(norms, chosen.weights, weights)
+        norms = norms if norms is None else norms[samples]
         chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None, whole=None)
     return Weighed(
         weights=chosen.weights,
-        size=(size[0], size[1]),
+        size=(shape[2], shape[3]),
         samples=tuple(chosen.samples),
         heads=None if choice.average_heads else tuple(chosen.heads),
         scores=chosen.scores,
         whole=chosen.whole,
         key_heads=None if chosen.key_heads is None else tuple(chosen.key_heads),
-        is_causal=is_causal or _sees_no_later_key(chosen.weights, size[0], size[1]),
+        is_causal=is_causal or _sees_no_later_key(chosen.weights, shape[2], shape[3]),
+        value_norms=norms,
     )
+
+
+def _as_outside(norms: Tensor | None, inside: Tensor, outside: Tensor) -> Tensor | None:
+    """Norms outside the transforms as those weights are; None if transforms map over them alone."""
+    if norms is None:
+        return None
+    mapped = norms.unsqueeze(2) + torch.zeros_like(inside.sum(2, keepdim=True))
+    norms = outside_transforms(mapped).squeeze(2)
+    return norms if norms.shape[0] == outside.shape[0] else None
 
 
 def _sees_no_later_key(weights: Tensor, length: int, source: int) -> bool:

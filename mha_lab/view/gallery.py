@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import Any, Self, SupportsIndex, TypeVar, overload
 
 from mha_lab.view.fitting import Showable
 from mha_lab.view.shown import Shown, show
@@ -27,11 +27,11 @@ class Gallery(list[M]):
     @overload
     def __getitem__(self, index: SupportsIndex) -> M: ...
     @overload
-    def __getitem__(self, index: slice) -> Gallery[M]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> M | Gallery[M]:
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> M | Self:
         """One map, or several as a list of this kind."""
         if isinstance(index, slice):
-            return Gallery(super().__getitem__(index), title=self.title)
+            return type(self)(super().__getitem__(index), title=self.title)
         return super().__getitem__(index)
 
     def show(self, **options: Any) -> Shown:
