@@ -1,20 +1,22 @@
 """``--config-dir FOLDER --config-name NAME``: a whole recipe of a folder is read, not typed.
 
 A sweep's ``best.yaml`` is one. Hydra imports and calls what stands below ``hydra`` before any code
-of ours runs, so the recipe and the options beside it are looked through before Hydra sees them.
+of ours runs, so the recipe and the options beside it are looked through before Hydra sees them: in
+every folder that Hydra would search, those of ``MHA_LAB_CONFIG_DIR`` too.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from mha_lab.config import config_folder, groups, read_yaml
+from mha_lab.config import OWN_FOLDERS, config_folder, groups, own_folders, read_yaml
 from mha_lab.errors import UserError
 
 _FOLDER, _NAME = ("-cd", "--config-dir"), ("-cn", "--config-name")
+_SEARCH_PATH = "hydra.searchpath"
 
 
 def check_recipe(arguments: Sequence[str], trusted: Sequence[str]) -> None:
@@ -27,23 +29,53 @@ def check_recipe(arguments: Sequence[str], trusted: Sequence[str]) -> None:
     Raises:
         UserError: it cannot be read, sets Hydra itself, or names what is not trusted.
     """
+    if any(word.lstrip("+~").partition("=")[0] == _SEARCH_PATH for word in arguments):
+        raise UserError(f"{_SEARCH_PATH} cannot be set: name a folder of options by {_FOLDER[1]}")
     name, folder = _value(arguments, _NAME), _value(arguments, _FOLDER)
-    if name is None or folder is None:
+    if name is None:
         return
     file = name if name.endswith(".yaml") else f"{name}.yaml"
     if (config_folder() / file).is_file():
         return  # the project's own comes first
-    recipe = Path(folder) / file
-    if not recipe.is_file():
-        raise UserError(f"no recipe at {str(recipe)!r}: {_NAME[1]} names a YAML of {_FOLDER[1]}")
-    options = [found for group in groups() for found in Path(folder, group).rglob("*.yaml")]
-    for found in (recipe, *options):
+    if "/" in name:  # its defaults would be those of that folder
+        raise UserError(f"{_NAME[1]} {name}: name a YAML in {_FOLDER[1]} itself, not below it")
+    folders = list(dict.fromkeys([*([Path(folder)] if folder else []), *own_folders()]))
+    recipes = [place / file for place in folders if (place / file).is_file()]
+    if not recipes:
+        places = ", ".join(repr(str(place / file)) for place in folders) or "any folder"
+        raise UserError(
+            f"no recipe at {places}: {_NAME[1]} names a YAML of {_FOLDER[1]} or {OWN_FOLDERS}"
+        )
+    for found in [*recipes, *(option for place in folders for option in _options(place))]:
         tree = OmegaConf.to_container(read_yaml(found, trusted), resolve=False)
         if _sets_hydra(tree, found.read_text(encoding="utf-8")):
             raise UserError(
                 f"{str(found)!r} sets hydra, which can run code before anything is checked: "
                 "give hydra.KEY=VALUE on the command line, and take it out of the file"
             )
+        for word in _strange(tree, is_recipe=found in recipes):
+            raise UserError(
+                f"{str(found)!r} asks for {word!r} in its defaults, which is no config group: "
+                f"only options of groups are looked through (there are: {', '.join(groups())})"
+            )
+
+
+def _options(folder: Path) -> Iterator[Path]:
+    """What a recipe may choose from its folder."""
+    for group in groups():
+        if "/" not in group:  # those below it are found with it
+            yield from sorted((folder / group).rglob("*.yaml"))
+
+
+def _strange(tree: Any, *, is_recipe: bool) -> Iterator[str]:
+    """What a defaults list would read from elsewhere than the groups' folders."""
+    for word in _words(tree.get("defaults") if isinstance(tree, dict) else None):
+        path = word.rpartition(" ")[2].partition("@")[0]
+        first, *_ = path.lstrip("/").split("/")
+        is_absolute = is_recipe or path.startswith("/")
+        known = first in (*groups(), "_self_", "train") or not is_absolute
+        if not known or ".." in word or "$" in word:
+            yield word
 
 
 def _value(arguments: Sequence[str], option: tuple[str, ...]) -> str | None:
@@ -65,8 +97,13 @@ def _sets_hydra(tree: Any, text: str) -> bool:
 
 
 def _words(defaults: Any) -> list[str]:
-    """The groups of a defaults list, as they are spelled."""
+    """The groups and options of a defaults list, as they are spelled."""
     words: list[str] = []
     for entry in defaults if isinstance(defaults, list) else []:
-        words += map(str, entry) if isinstance(entry, dict) else [str(entry)]
+        if not isinstance(entry, dict):
+            words.append(str(entry))
+            continue
+        for group, chosen in entry.items():
+            options = chosen if isinstance(chosen, list) else [chosen]
+            words += [str(group), *(f"{group}/{option}" for option in options)]
     return words

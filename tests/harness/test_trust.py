@@ -119,16 +119,30 @@ RECIPES = {
     "an option beside it": {"defaults": ["train", {"override task": "other"}, "_self_"]},
     "hydra beside it": {"defaults": ["train", {"override task": "hydra"}, "_self_"]},
     "a package": {"defaults": ["train", {"task@hydra.callbacks.x": "other"}, "_self_"]},
+    "a group of its own": {"defaults": ["train", {"evil": "x"}, "_self_"]},
+    "a file beside it": {"defaults": ["train", "beside", "_self_"]},
+    "a file above it": {"defaults": ["train", {"override task": "../evil/x"}, "_self_"]},
     "resolver": {"model": "${oc.create:{_target_:os.mkdir,path:mark}}"},
 }
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("spelling", ["long", "short"])
+@pytest.mark.parametrize("spelling", ["long", "short", "environment"])
 def test_a_sweeps_recipe_is_read_from_a_folder(
-    name: str, spelling: str, lab: Lab, tmp_path: Path, marks: Callable[[], bool]
+    name: str,
+    spelling: str,
+    lab: Lab,
+    tmp_path: Path,
+    marks: Callable[[], bool],
+    monkeypatch: pytest.MonkeyPatch,
 ):
     folder = tmp_path / "sweep"
+    (folder / "evil").mkdir(parents=True)
+    for beside in ("evil/x.yaml", "beside.yaml"):
+        text = f"# @package hydra.callbacks.x\n_target_: {MODULE}.call\n"
+        (folder / beside).write_text(text)
+    if spelling == "environment":
+        monkeypatch.setenv(config.OWN_FOLDERS, f"{tmp_path / 'empty'}:{folder}")
     (folder / "task").mkdir(parents=True)
     if name != "an option beside it":
         hidden = "# @package hydra.callbacks.x\n" if name == "hydra beside it" else ""
@@ -140,6 +154,7 @@ def test_a_sweeps_recipe_is_read_from_a_folder(
     words = {
         "long": [f"--config-dir={folder}", "--config-name", "best"],
         "short": ["-cd", folder, "-cn=best.yaml"],
+        "environment": ["--config-name=best"],
     }[spelling]
     for more in ([], ["-m", "seed=0,1"], ["--cfg", "job"]):
         code, _, err = lab("train", *words, *TINY, "trainer.max_steps=5", *more)
@@ -147,6 +162,16 @@ def test_a_sweeps_recipe_is_read_from_a_folder(
         assert str(folder) in err
         assert not marks()
     assert not (tmp_path / "outputs").exists()
+
+
+def test_a_search_path_is_not_typed(lab: Lab, tmp_path: Path, marks: Callable[[], bool]):
+    (tmp_path / "best.yaml").write_text(f"hydra: {{callbacks: {{x: {{_target_: {MODULE}.call}}}}}}")
+    for plus in ("", "+", "++"):
+        word = f"{plus}hydra.searchpath=[file://{tmp_path}]"
+        code, _, err = lab("train", word, "--config-name=best")
+        assert (code, len(err.strip().splitlines())) == (2, 1), err
+        assert "--config-dir" in err
+        assert not marks()
 
 
 @pytest.mark.parametrize("key", ["model._target_", "+callbacks.x", "callbacks.checkpoint"])
