@@ -32,6 +32,7 @@ class Snapshot:
         step: The number of optimizer steps done before they were recorded.
         prefix: What tags begin with.
         with_scores: Whether to log scores.
+        with_scalars: Whether TensorBoard is given them as scalars too.
         with_images: Whether to log pictures.
     """
 
@@ -39,6 +40,7 @@ class Snapshot:
     step: int
     prefix: str
     with_scores: bool
+    with_scalars: bool
     with_images: bool
 
     @cached_property
@@ -115,7 +117,7 @@ def destinations(loggers: Sequence[Any], folder: Path | None) -> list[Destinatio
 
 
 def _to_tensorboard(writer: Any, snapshot: Snapshot) -> None:
-    """Tensors for the Attention tab; pictures and scores for the tabs that everyone has."""
+    """Tensors for the Attention tab, with the scores; pictures for the tab that everyone has."""
     write_attention(
         writer, snapshot.maps, snapshot.step, prefix=snapshot.prefix, scores=snapshot.scores
     )
@@ -126,7 +128,7 @@ def _to_tensorboard(writer: Any, snapshot: Snapshot) -> None:
             height=height, width=width, colorspace=3, encoded_image_string=picture.png()
         )
         summary.value.add(tag=tag, image=image)
-    for tag, value in snapshot.metrics().items():
+    for tag, value in snapshot.metrics().items() if snapshot.with_scalars else ():
         summary.value.add(tag=tag, simple_value=value)
     if summary.value:
         add_summary(writer, summary, snapshot.step)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mha_lab.callbacks.any_lightning import AnyLightningCallback
 from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
-from mha_lab.callbacks.batch_recording import BatchRecording
+from mha_lab.callbacks.batch_recording import BatchRecording, is_empty
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.ranges import Count, Size
 from mha_lab.recording.caller import module_names
@@ -25,10 +25,10 @@ class AttentionMapLogger(AnyLightningCallback):
     """Log what every head of every layer looks at, as training goes on.
 
     The callback watches the first batch of the validation (or training) step that runs anyway, so
-    it works with any LightningModule and runs no step of its own. A TensorBoard logger is given
-    maps for the Attention tab, pictures, and scores of every head; Weights & Biases and MLflow
-    loggers pictures and scores; where no logger shows pictures, files are written to
-    ``attention/`` in the run's folder.
+    it works with any LightningModule and runs no step of its own; an empty batch is not the first.
+    A TensorBoard logger is given maps and scores of every head for the Attention tab, and pictures;
+    Weights & Biases and MLflow loggers pictures and scores; where no logger shows pictures, files
+    are written to ``attention/`` in the run's folder.
 
     Works with ``pytorch_lightning`` and ``lightning.pytorch``; see docs/recording.md.
 
@@ -48,6 +48,8 @@ class AttentionMapLogger(AnyLightningCallback):
         stage: "validation" or "train": which step is watched.
         max_size: Longer maps are pooled to this length; None means no limit.
         scores: Whether to log the scores of every head.
+        scalars: Whether a TensorBoard logger is given each score of each head as a scalar too, some
+            hundred of a small model beside its losses. The Attention tab has them anyway.
         images: Whether to log pictures, of the maps and of their scores.
         softmax: Whether to record attention that is written by hand too.
 
@@ -67,6 +69,7 @@ class AttentionMapLogger(AnyLightningCallback):
         stage: Literal["validation", "train"] = "validation",
         max_size: Size | None = 64,
         scores: bool = True,
+        scalars: bool = False,
         images: bool = True,
         softmax: bool = False,
     ) -> None:
@@ -88,9 +91,16 @@ class AttentionMapLogger(AnyLightningCallback):
                 f"tokens={tokens!r} must be a function of the batch or a tokenizer, "
                 f"not {type(tokens).__name__}"
             )
-        for name, flag in (("scores", scores), ("images", images), ("softmax", softmax)):
+        for name, flag in (
+            ("scores", scores),
+            ("scalars", scalars),
+            ("images", images),
+            ("softmax", softmax),
+        ):
             if not isinstance(flag, bool):
                 raise TypeError(f"{name}={flag!r} must be a bool, not {type(flag).__name__}")
+        if scalars and not scores:
+            raise ValueError("scalars=True needs scores=True: they are the scores")
         self.every_n_epochs = every_n_epochs
         self.every_n_steps = every_n_steps
         self.modules = check_globs("modules", modules) or None
@@ -99,11 +109,13 @@ class AttentionMapLogger(AnyLightningCallback):
         self.stage = stage
         self.max_size = max_size
         self.scores = scores
+        self.scalars = scalars
         self.images = images
         self.softmax = softmax
         self._recording = BatchRecording()
         self._prefix = ""
         self._last: dict[str, tuple[int, int]] = {}  # step and epoch that were logged, by prefix
+        self._waits = False  # for a batch that is not empty
         self._run_folder: Path | None = None
         self._has_warned = False
 
@@ -131,8 +143,10 @@ class AttentionMapLogger(AnyLightningCallback):
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
         """Begin to record when a training batch is due."""
-        if self.stage == "train" and (batch_idx == 0 or self.every_n_steps is not None):
-            self._start(trainer, pl_module, "attention_train")
+        if self.stage == "train" and (
+            batch_idx == 0 or self._waits or self.every_n_steps is not None
+        ):
+            self._start(trainer, pl_module, batch, "attention_train")
 
     def on_train_batch_end(
         self,
@@ -159,9 +173,9 @@ class AttentionMapLogger(AnyLightningCallback):
         dataloader_idx: int | None = None,  # given when there are several, one after another
     ) -> None:
         """Begin to record at the first batch of each loader."""
-        if self.stage == "validation" and batch_idx == 0:
+        if self.stage == "validation" and (batch_idx == 0 or self._waits):
             of_loader = "" if dataloader_idx is None else f"_dataloader_{dataloader_idx}"
-            self._start(trainer, pl_module, f"attention{of_loader}")
+            self._start(trainer, pl_module, batch, f"attention{of_loader}")
 
     def on_validation_batch_end(
         self,
@@ -211,8 +225,12 @@ class AttentionMapLogger(AnyLightningCallback):
         epochs = trainer.current_epoch - epoch
         return epochs == 0 or epochs >= (self.every_n_epochs or 1)
 
-    def _start(self, trainer: Trainer, pl_module: LightningModule, prefix: str) -> None:
+    def _start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, prefix: str) -> None:
+        self._waits = False
         if not self._is_due(trainer, prefix):
+            return
+        if is_empty(batch):
+            self._waits = True
             return
         self._prefix = prefix
         self._last[prefix] = (trainer.global_step, trainer.current_epoch)
@@ -233,6 +251,7 @@ class AttentionMapLogger(AnyLightningCallback):
             step=self._last[self._prefix][0],
             prefix=self._prefix,
             with_scores=self.scores,
+            with_scalars=self.scalars,
             with_images=self.images,
         )
         for write in destinations(trainer.loggers, self._run_folder):

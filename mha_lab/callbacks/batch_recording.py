@@ -7,10 +7,12 @@ ends its recording also ends those that began after it; their maps wait for them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.recording.recorder import record_attention
@@ -62,6 +64,13 @@ class BatchRecording:
         else:
             self._stack.close()
             self._told.add(has_maps)
+
+
+def is_empty(batch: Any) -> bool:
+    """Whether a batch holds no sample: its tensors have no rows."""
+    values = list(batch.values()) if isinstance(batch, Mapping) else batch
+    tensors = [x for x in tree_leaves(values) if isinstance(x, Tensor) and x.ndim > 0]
+    return bool(tensors) and all(len(tensor) == 0 for tensor in tensors)
 
 
 class _Discarded(Exception):

@@ -69,7 +69,7 @@ def entropy(weights):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_tensorboard_is_given_tensors_scalars_pictures_and_a_heatmap(tmp_path, package):
-    module = fit(tmp_path, AttentionMapLogger(), package=package)
+    module = fit(tmp_path, AttentionMapLogger(scalars=True), package=package)
     run, by_hand = tmp_path / "run", first_layer(module)
     assert sorted(by_hand) == [4, 8]
 
@@ -111,10 +111,17 @@ def test_each_sample_has_a_picture(tmp_path):
 
 
 def test_without_images_there_are_no_pictures(tmp_path):
-    fit(tmp_path, AttentionMapLogger(images=False))
+    fit(tmp_path, AttentionMapLogger(images=False, scalars=True))
     assert picture_tags(tmp_path / "run") == set()
     assert scalar_tags(tmp_path / "run")
     assert logged_steps(tmp_path)
+
+
+def test_scores_are_scalars_by_choice_only(tmp_path):
+    fit(tmp_path, AttentionMapLogger())
+    assert scalar_tags(tmp_path / "run") == set()
+    assert all(set(one.scores) == SCORES for one in read_attention(tmp_path))
+    assert "attention_scores/heads" in picture_tags(tmp_path / "run")
 
 
 def test_without_scores_there_are_maps_only(tmp_path):
@@ -125,12 +132,14 @@ def test_without_scores_there_are_maps_only(tmp_path):
 
 
 def test_prefixes_of_training(tmp_path):
-    fit(tmp_path, AttentionMapLogger(stage="train", modules="layers.0"))
+    fit(tmp_path, AttentionMapLogger(stage="train", modules="layers.0", scalars=True))
     assert picture_tags(tmp_path / "run") == {
         f"attention_train_maps/{LAYERS[0]}",
         "attention_train_scores/heads",
     }
-    assert all(tag.startswith("attention_train_") for tag in scalar_tags(tmp_path / "run"))
+    tags = scalar_tags(tmp_path / "run")
+    assert tags
+    assert all(tag.startswith("attention_train_") for tag in tags)
 
 
 # --- files --------------------------------------------------------------------------------------

@@ -309,6 +309,8 @@ def test_training_and_validation_logged_together(tmp_path):
         ({"stage": "test"}, ValueError, "stage='test' must be 'validation' or 'train'"),
         ({"modules": 3}, TypeError, "modules=3 must be a glob of module paths or a list of them"),
         ({"tokens": "abc"}, TypeError, "tokens='abc' must be a function of the batch or a token"),
+        ({"scalars": 1}, TypeError, "scalars=1 must be a bool, not int"),
+        ({"scalars": True, "scores": False}, ValueError, "scalars=True needs scores=True"),
         ({"scores": "yes"}, TypeError, "scores='yes' must be a bool, not str"),
         ({"images": 1}, TypeError, "images=1 must be a bool, not int"),
         ({"softmax": None}, TypeError, "softmax=None must be a bool, not NoneType"),
