@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pages import PAGES, Command, commands_of, made_small
+from page_commands import PAGES, Command, commands_of, made_small
 
 from mha_lab import cli
 
