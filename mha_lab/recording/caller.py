@@ -87,17 +87,36 @@ def find_caller(names: Mapping[int, str]) -> Caller | None:
     Returns:
         The innermost module of the model on the stack, or None when there is none.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and id(module := _first_argument(frame)) not in names:
-        frame = frame.f_back
-    if frame is None or not isinstance(module, nn.Module):
+    found = _innermost(names, sys._getframe(1))
+    if found is None:
         return None
-    call: FrameType | None = frame
+    module, call = found
     while call is not None and not (call.f_code is _CALL and _first_argument(call) is module):
         call = call.f_back
     locals_ = {} if call is None else call.f_locals
     arguments = _bind(module, locals_.get("args", ()), locals_.get("kwargs", {}))
     return Caller(names[id(module)], module, arguments)
+
+
+def find_name(names: Mapping[int, str]) -> str | None:
+    """The path of the module that is running now; None outside of the model.
+
+    A quarter of what finding the caller costs, which also reads what it was called with.
+    """
+    found = _innermost(names, sys._getframe(1))
+    return None if found is None else names[id(found[0])]
+
+
+def _innermost(
+    names: Mapping[int, str], frame: FrameType | None
+) -> tuple[nn.Module, FrameType | None] | None:
+    """The innermost module of the model on the stack, and the frame that shows it."""
+    while frame is not None:
+        module = _first_argument(frame)
+        if id(module) in names:
+            return (module, frame) if isinstance(module, nn.Module) else None
+        frame = frame.f_back
+    return None
 
 
 def _first_argument(frame: FrameType) -> Any:

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from mha_lab.recording.products import COMPOSING, PRODUCTS, meeting_with_values
-from mha_lab.recording.softmaxes import Fate, Softmax, softmax_axis
+from mha_lab.recording.softmaxes import Fate, Softmax, is_softmax, softmax_axis
 
 _RESHAPING = {
     "__get__", "__getitem__", "expand", "expand_as", "flatten", "movedim", "moveaxis",
@@ -88,6 +88,14 @@ class SoftmaxTracker:
         self._module_now = module_now
         self._followed: dict[int, _Followed] = {}
 
+    def is_concerned(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> bool:
+        """Whether a call of a torch function matters here; most do not, so this is cheap."""
+        if not self._followed:
+            return is_softmax(func)
+        return is_softmax(func) or any(True for _ in self._sources([*args, *kwargs.values()]))
+
     def follow(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
     ) -> Found | None:
@@ -106,7 +114,7 @@ class SoftmaxTracker:
         if axis is not None:
             self._begin(args[0] if args else kwargs["input"], result, axis)
             return None
-        sources = list(self._sources([*args, *kwargs.values()])) if self._followed else []
+        sources = list(self._sources([*args, *kwargs.values()]))
         if not sources:
             return None
         name = getattr(func, "__name__", "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.attention_maps import AttentionMaps
-from mha_lab.recording.caller import Caller, find_caller, kind_of_call, module_names
+from mha_lab.recording.caller import Caller, find_caller, find_name, kind_of_call, module_names
 from mha_lab.recording.calls import reads_attention
 from mha_lab.recording.choice import Choice
 from mha_lab.recording.control_flow import call_watched
@@ -128,7 +128,7 @@ class _Recorder(TorchFunctionMode):
         self._names = names
         self._globs = globs
         self._choice = choice
-        self._module_now = partial(_module_now, names)
+        self._module_now = partial(find_name, names)
         self._tracker = SoftmaxTracker(keeps_weights=softmax, module_now=self._module_now)
         self._calls: Counter[str] = Counter()
         self._unrecorded: Counter[Unrecorded] = Counter()
@@ -156,7 +156,10 @@ class _Recorder(TorchFunctionMode):
         if reads_attention(func):
             self._record(func, args, kwargs)
             self._tracker.answered([*args, *kwargs.values()])
-        elif torch._C._current_graph_task_id() == -1:
+        elif (
+            self._tracker.is_concerned(func, args, kwargs)
+            and torch._C._current_graph_task_id() == -1
+        ):
             with _unseen():
                 found = self._tracker.follow(func, args, kwargs, result)
             if found is not None and found.weights is not None:
@@ -213,12 +216,6 @@ class _Recorder(TorchFunctionMode):
         if any(tensor.is_meta for tensor in tensors):
             return Unrecorded.NO_NUMBERS
         return None
-
-
-def _module_now(names: Mapping[int, str]) -> str | None:
-    """The path of the module that is running; None outside of the model."""
-    caller = find_caller(names)
-    return None if caller is None else caller.name
 
 
 @contextmanager

@@ -56,11 +56,16 @@ class Softmax:
         return self.fate in (Fate.LOST, Fate.MULTIPLIED)
 
 
+def is_softmax(func: Callable[..., Any]) -> bool:
+    """Whether a function is a softmax of torch."""
+    return getattr(func, "__name__", "") in _NAMES
+
+
 def softmax_axis(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> int | None:
     """The axis, counted from the end, of a softmax of scores (at least two axes); else None."""
-    if getattr(func, "__name__", "") not in _NAMES or not isinstance(result, Tensor):
+    if not is_softmax(func) or not isinstance(result, Tensor):
         return None
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     if result.ndim < 2 or not isinstance(dim, int):
