@@ -1,6 +1,7 @@
 """Which command, then Hydra. Nothing heavy is imported before the command is known."""
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -59,6 +60,7 @@ def run(argv: Sequence[str]) -> int:
         print(f"mha_lab {__version__}")
         return 0
     command, *arguments = argv
+    logging.raiseExceptions = False  # a log that cannot be written has no traceback of its own
     try:
         if command not in COMMANDS:
             raise UserError(

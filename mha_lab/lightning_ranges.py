@@ -21,7 +21,7 @@ class TrainerKeys(TypedDict, total=False):
     ]
     devices: Size | Literal["auto", -1] | list[Count]
     num_nodes: Size
-    fast_dev_run: Literal[False]
+    fast_dev_run: bool
     max_epochs: Size | Literal[-1] | None
     min_epochs: Size | None
     max_steps: Size

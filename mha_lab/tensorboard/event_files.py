@@ -8,6 +8,7 @@ are compressed with a checksum of their own, so this one checks only the lengths
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,12 +31,20 @@ def find_event_files(logdir: Path) -> list[tuple[str, Path]]:
         logdir: A folder, or one event file.
 
     Returns:
-        (run, path) pairs sorted by run, then by file name, which begins with the file's time. A
-        run is the folder relative to ``logdir``, "." for itself, as TensorBoard names it.
+        (run, path) pairs sorted by run, then by file name, which begins with the file's time and
+        goes on with numbers that count up. A run is the folder relative to ``logdir``, "." for
+        itself, as TensorBoard names it.
     """
     if logdir.is_file():
         return [(".", logdir)]
-    return sorted(_files_below(logdir, logdir, frozenset()))
+    return sorted(_files_below(logdir, logdir, frozenset()), key=_by_run_and_age)
+
+
+def _by_run_and_age(file: tuple[str, Path]) -> tuple[str, Path, list[tuple[int, str]]]:
+    """A key that sorts the tenth file of a second after its ninth."""
+    run, path = file
+    parts = re.split(r"(\d+)", path.name)
+    return run, path.parent, [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
 
 
 def _files_below(folder: Path, logdir: Path, above: frozenset[str]) -> Iterator[tuple[str, Path]]:

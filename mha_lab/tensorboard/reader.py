@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,20 +179,23 @@ def _by_run(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, list[Path]
 def _read_run(of_run: tuple[str, list[Path]]) -> dict[tuple[str, str, int], StoredMap]:
     """The maps of one run that no restart abandoned, by run, tag and step."""
     run, paths = of_run
-    kept: dict[str, dict[int, StoredMap]] = {}
-    for path in paths:
-        for one in _maps_of(run, path):
-            if isinstance(one, int):  # a restart
-                for steps in kept.values():
-                    _abandon(steps, one)
-            else:
-                steps = kept.setdefault(one.tag, {})
-                _abandon(steps, one.step)
-                steps[one.step] = one
-    return {(run, tag, step): one for tag, steps in kept.items() for step, one in steps.items()}
+    kept: dict[str, dict[int, tuple[int, StoredMap]]] = {}
+    found = (one for path in paths for one in _maps_of(run, path))
+    for place, one in enumerate(found):
+        if isinstance(one, int):  # a restart
+            for steps in kept.values():
+                _abandon(steps, one)
+        else:
+            steps = kept.setdefault(one.tag, {})
+            _abandon(steps, one.step)
+            steps[one.step] = (place, one)
+    written = sorted(
+        (pair for steps in kept.values() for pair in steps.values()), key=itemgetter(0)
+    )
+    return {(run, one.tag, one.step): one for _, one in written}
 
 
-def _abandon(steps: dict[int, StoredMap], first: int) -> None:
+def _abandon(steps: dict[int, Any], first: int) -> None:
     """Forget steps from ``first`` on."""
     for step in [step for step in steps if step >= first]:
         del steps[step]
