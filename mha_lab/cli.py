@@ -72,6 +72,7 @@ def run(argv: Sequence[str]) -> int:
             # Most commands have one text; bench has one for each of what it measures.
             print(module.help_text(arguments) if hasattr(module, "help_text") else module.__doc__)
             return 0
+        _check_working_folder()
         folder, rest = _own_folder(arguments)
         with _with_folder(folder):
             # train's options are Hydra's, of which this is one.
@@ -102,6 +103,14 @@ def _tell(error: Exception, code: int, cause: Exception | None = None) -> int:
     sentence = " ".join(str(error).split()).encode(errors="backslashreplace").decode()
     print(f"mha_lab: {sentence}", file=sys.stderr)
     return code
+
+
+def _check_working_folder() -> None:
+    """A working folder that was deleted ends torch's libraries without a word of ours."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise MachineError("the working folder is gone: cd into one that exists") from error
 
 
 def _own_folder(arguments: Sequence[str]) -> tuple[str | None, list[str]]:

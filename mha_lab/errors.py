@@ -44,7 +44,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     Returns:
         ``"; did you mean 'custom'?"``, or an empty string where nothing is near.
     """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    others = [other for other in known if other != word]
+    same_end = sorted((o for o in others if o.rpartition(".")[2] == word), key=len)
+    close = same_end or difflib.get_close_matches(word, others, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -57,7 +57,8 @@ def check_choices(items: Sequence[Override], groups: Sequence[str]) -> None:
     for item in items:
         group, value = item.key_or_group, item.value()
         is_none = (value is None and not item.is_delete()) or isinstance(value, int | float)
-        if group in groups and is_none:
+        is_list = isinstance(value, list) and not all(isinstance(one, str) for one in value)
+        if group in groups and (is_none or is_list):
             raise UserError(
                 f"{group} must be chosen, {group}=OPTION (python -m mha_lab list {group} names "
                 f"them), got {shown(value)}"

@@ -37,6 +37,8 @@ def test_experiment_is_noted_among_the_choices(tmp_path: Path):
         (["+experimnt=copy"], "did you mean 'experiment'"),
         (["experiment=copy"], "+experiment="),
         (["+experiment=cpoy"], "did you mean 'copy'"),
+        (["lr=1e-3"], "did you mean 'optimizer.lr'"),
+        (["trainer=[1]"], "trainer must be chosen"),
         (["tsak=copy"], "did you mean 'task'"),
         (["seed=[1"], "seed=[1"),
     ],
