@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mha_lab import trust
 from mha_lab.arguments import no_more, split
-from mha_lab.errors import UserError
+from mha_lab.errors import MachineError, UserError
 
 if TYPE_CHECKING:
     from mha_lab.evaluation import Prediction
@@ -50,7 +50,11 @@ def main(arguments: Sequence[str]) -> int:
     if figure is not None:
         if not prediction.maps:
             raise UserError("figure=: this run's model has no attention to draw")
-        for file in _draw(prediction, figure):
+        try:
+            files = _draw(prediction, figure)
+        except OSError as error:
+            raise MachineError(f"figure={figure} cannot be written: {error.strerror}") from error
+        for file in files:
             print(file)
     return 0
 
