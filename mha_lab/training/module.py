@@ -71,9 +71,13 @@ class SequenceModule(pl.LightningModule):
         """Stop a run whose loss is no longer a number: it can only waste time."""
         loss = self.trainer.callback_metrics.get("val/loss")
         if loss is not None and not torch.isfinite(loss) and not self.trainer.sanity_checking:
+            lr, decay = self.recipe.lr, self.recipe.weight_decay
+            remedy = f"lower optimizer.lr (now {lr}) or raise optimizer.warmup_steps"
+            if not lr * decay <= 1:  # AdamW scales weights by 1 - lr * weight_decay: past 0
+                remedy = f"lower optimizer.weight_decay (now {decay}; with optimizer.lr {lr})"
             raise TrainingDiverged(
                 f"the training diverged: val/loss is {float(loss)} at step {self.global_step}; "
-                f"lower optimizer.lr (now {self.recipe.lr}) or raise optimizer.warmup_steps"
+                f"{remedy}"
             )
 
     def on_test_start(self) -> None:
