@@ -61,7 +61,6 @@ WRONG = [
     (["trainer.devices=0"], "trainer.devices"),
     (["trainer.check_val_every_n_epoch=0"], "trainer.check_val_every_n_epoch"),
     (["trainer.gradient_clip_val=-1"], "trainer.gradient_clip_val must be a number of at least 0"),
-    (["+trainer.fast_dev_run=true"], "trainer.fast_dev_run must be false"),
     (["+trainer.foo=1"], "unknown key 'trainer.foo'"),
     (["+trainer.logger=true"], "follows from logger"),
     (["callbacks.checkpoint.mode=foo"], "callbacks.checkpoint.mode must be one of min, max"),
