@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from mha_lab import config
 from mha_lab.build import build
@@ -45,6 +46,17 @@ def test_attention_compiles(choice: str, tmp_path: Path) -> None:
     factory = build(config.compose([choice], run_dir=tmp_path), "attention")
     for check in attention_checks(slow=True):
         check(factory)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["custom", "sparsemax"])
+def test_code_written_for_the_graphs_gives_the_same(variant: str, tmp_path: Path) -> None:
+    """One that is a kernel of torch's, and one with a backward pass of its own."""
+    module = made("attention", variant, tmp_path)(8, 2)
+    x = torch.randn(2, 5, 8)
+    expected = module(x, x, x, need_weights=False)[0]
+    module.compile(fullgraph=True)
+    torch.testing.assert_close(module(x, x, x, need_weights=False)[0], expected)
 
 
 @pytest.mark.parametrize("encoding", config.options("position"))

@@ -24,7 +24,7 @@ The gate is that of [2]_: heads · σ(W query), one number for each of the heads
 """
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -46,11 +46,9 @@ from mha_lab.attention.normalise import make_norm
 from mha_lab.attention.patterns.full import Full
 from mha_lab.attention.pipeline import Steps, attend, weigh
 from mha_lab.attention.shown import weigh_values
+from mha_lab.attention.telling import bias_of, check_position, turned
 from mha_lab.attention.weighting.softmax import Softmax
 from mha_lab.ranges import Positive, Probability, Size
-
-_WAYS = ("rotate", "score_bias", "bias")
-"""By which an encoding tells attention where it is."""
 
 
 class ComposedAttention(nn.Module):
@@ -99,18 +97,14 @@ class ComposedAttention(nn.Module):
         cross: Literal["refuse", "full"] = "refuse",
         bias: bool = True,
     ) -> None:
-        check_sizes(embed_dim, num_heads, dropout, embed_dim, embed_dim)
+        check_sizes(embed_dim, num_heads, dropout)
         kv_heads = num_heads if kv_heads is None else kv_heads
         check_kv_heads(kv_heads, num_heads)
         if softcap is not None and not 0 < softcap < math.inf:
             raise ValueError(f"softcap must be above 0, or None, got {softcap}")
         if cross not in ("refuse", "full"):
             raise ValueError(f"cross must be refuse or full, got {cross!r}")
-        if position is not None and not any(hasattr(position, way) for way in _WAYS):
-            raise ValueError(
-                f"position must have one of {', '.join(_WAYS)}, got a {type(position).__name__}, "
-                "which has none: add it to the embeddings"
-            )
+        check_position(position)
         super().__init__()
         self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim, self.dropout = embed_dim // num_heads, dropout
@@ -234,7 +228,8 @@ class ComposedAttention(nn.Module):
         if not (self.has_judged_float_mask or torch.compiler.is_compiling()):
             self.has_judged_float_mask = warn_if_zeros_and_ones(attn_mask, key_padding_mask)
         q, k = self.qk_norm(q, k)
-        q, k, bias = self._tell_positions(q, k, query)
+        q, k = turned(self.position, q, k)
+        bias = self._bias(q, k, query)
         mask, is_causal = merge_masks(
             attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q
         )
@@ -262,21 +257,13 @@ class ComposedAttention(nn.Module):
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output, weights
 
-    def _tell_positions(self, q: Heads, k: Heads, x: Tensor) -> tuple[Heads, Heads, Tensor | None]:
-        """Queries and keys that know where they are, and what is added to their scores."""
-        position = self.position
-        if position is None:
-            return q, k, None
-        where = [torch.arange(length, device=q.device) for length in (q.shape[2], k.shape[2])]
-        tell: Any = position
-        if hasattr(position, "rotate"):
-            return *tell.rotate(q, k, *where), None
-        if not hasattr(position, "score_bias"):
-            return q, k, tell.bias(*where)
-        whole_q = join_maps(q, self.maps_per_head)
-        whole_k = serve_groups(join_maps(k, self.maps_per_head), self.kv_heads, self.num_heads)
-        x = x if x.ndim == 3 else x.unsqueeze(0)
-        return q, k, tell.score_bias(whole_q, whole_k, x, *where)
+    def _bias(self, q: Heads, k: Heads, query: Tensor) -> Tensor | None:
+        """What the encoding adds to the scores, told of whole heads."""
+        if self.position is None or hasattr(self.position, "rotate"):
+            return None
+        q = join_maps(q, self.maps_per_head)
+        k = serve_groups(join_maps(k, self.maps_per_head), self.kv_heads, self.num_heads)
+        return bias_of(self.position, q, k, query)
 
     def _pattern(self, sizes: Sizes, *, is_cross: bool, device: torch.device) -> Tensor | None:
         if is_cross and self.cross == "full":

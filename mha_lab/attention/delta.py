@@ -17,22 +17,16 @@ Deviations from [2]_: no short convolutions before q, k and v (they are a mechan
    2024. https://arxiv.org/abs/2406.06484
 """
 
-import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
-from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
-from mha_lab.attention.states.chunks import cut, join, states_before
-from mha_lab.attention.states.precision import exactly
+from mha_lab.attention.states.delta import attend_delta, delta_weights
 from mha_lab.ranges import Probability, Size
-
-CHUNK = 64
-"""The fastest measured on a CPU, with heads of 32."""
 
 
 class DeltaRule(nn.Module):
@@ -55,7 +49,7 @@ class DeltaRule(nn.Module):
     """Read by ``nn.TransformerEncoderLayer``: False keeps it from skipping our forward."""
 
     def __init__(self, embed_dim: Size, num_heads: Size, dropout: Probability = 0.0) -> None:
-        check_sizes(embed_dim, num_heads, dropout, embed_dim, embed_dim)
+        check_sizes(embed_dim, num_heads, dropout)
         super().__init__()
         self.embed_dim = embed_dim
         self.num_heads = num_heads
@@ -107,16 +101,14 @@ class DeltaRule(nn.Module):
             ValueError: A shape does not fit, the call is not causal, or a mask blocks more.
         """
         q, k, v, seen = project(
+            self,
+            "the delta rule",
             query,
             key,
             value,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            num_heads=self.num_heads,
-            key_padding_mask=key_padding_mask,
-            attn_mask=attn_mask,
+            key_padding_mask,
+            attn_mask,
             is_causal=is_causal,
-            mechanism="the delta rule",
         )
         require_causal("the delta rule", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
         beta = self.beta_proj(key).sigmoid().transpose(-1, -2).view(k.shape[:3])
@@ -125,78 +117,3 @@ class DeltaRule(nn.Module):
         heads = F.dropout(self.norm(heads.to(self.norm.weight.dtype)), self.dropout, self.training)
         output = self.out_proj(join_heads(heads, True))
         return shaped(output, weights, query, average_attn_weights)
-
-
-def delta_weights(
-    q: Float[Tensor, "N H L D"],
-    k: Float[Tensor, "N H L D"],
-    v: Float[Tensor, "N H L D"],
-    beta: Float[Tensor, "N H L"],
-    keys: Bool[Tensor, "#N #H L"] | None = None,
-) -> Float[Tensor, "N H L L"]:
-    """The matrix that ``attend_delta`` multiplies the values with; the same arguments."""
-    return exactly(_weights, q, k, beta, keys=keys).to(v.dtype)
-
-
-@shows_weights(delta_weights)
-def attend_delta(
-    q: Float[Tensor, "N H L D"],
-    k: Float[Tensor, "N H L D"],
-    v: Float[Tensor, "N H L D"],
-    beta: Float[Tensor, "N H L"],
-    keys: Bool[Tensor, "#N #H L"] | None = None,
-) -> Float[Tensor, "N H L D"]:
-    """The heads' outputs before they are normalised, without their weights.
-
-    Args:
-        q: Projected queries (N, H, L, D), of any length.
-        k: Projected keys (N, H, L, D), of any length.
-        v: Projected values (N, H, L, D).
-        beta: How much of the old a key replaces, from 0 to 1 (N, H, L).
-        keys: Which keys count, broadcastable to (N, H, L); None means all.
-    """
-    return exactly(_attend, q, k, v, beta, keys=keys).to(v.dtype)
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, *, keys: Tensor | None) -> Tensor:
-    L, D = q.shape[2:]
-    if L <= CHUNK:  # one chunk is the matrix itself
-        return _weights(q, k, beta, keys=keys) @ v
-    beta = _of_keys(beta, keys).unsqueeze(-1)
-    q, k = _unit(q) * float(D**-0.5), _unit(k)
-    # What is stored is v - Sᵀk, of the state S that the chunk finds: T β v - (T β k) S.
-    q, k, stored = (cut(x, CHUNK, L) for x in (q, k, torch.cat([k, v], -1) * beta))
-    recalled = _recalled(k, cut(beta, CHUNK, L))
-    stored = torch.linalg.solve_triangular(recalled, stored, upper=False, unitriangular=True)
-    gains = k.transpose(-1, -2) @ stored
-    lost, gained = gains.tensor_split([D], -1)
-    before = states_before(gained, lambda state, i: state - lost[:, :, i] @ state + gained[:, :, i])
-    of_k, of_v = stored.tensor_split([D], -1)
-    within = (q @ k.transpose(-1, -2)).tril()
-    return join(q @ before + within @ (of_v - of_k @ before), L)
-
-
-def _weights(q: Tensor, k: Tensor, beta: Tensor, *, keys: Tensor | None) -> Tensor:
-    q, k = _unit(q) * float(q.shape[-1] ** -0.5), _unit(k)
-    beta = _of_keys(beta, keys).unsqueeze(-1)
-    scores = (q @ k.transpose(-1, -2)).tril()
-    inverted: Tensor = torch.linalg.solve_triangular(
-        _recalled(k, beta), scores, upper=False, left=False, unitriangular=True
-    )
-    return inverted * beta.transpose(-1, -2)
-
-
-def _recalled(k: Tensor, beta: Tensor) -> Tensor:
-    """How much of each earlier value a key recalls (..., L, L), all below the diagonal."""
-    return ((k * beta) @ k.transpose(-1, -2)).tril(-1)
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Of length 1 after a SiLU, but for a small number that keeps the gradient finite."""
-    x = F.silu(x)
-    return x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
-
-
-def _of_keys(beta: Tensor, keys: Tensor | None) -> Tensor:
-    """A key that does not count replaces nothing."""
-    return beta if keys is None else torch.where(keys, beta, 0.0)

@@ -14,8 +14,6 @@ the authors take kv_rank = 4·D, where E is 56·D.
 .. [1] DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1. https://arxiv.org/abs/2405.04434
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -27,6 +25,7 @@ from mha_lab.attention.multihead.masks import Sizes, check_masks, merge_masks
 from mha_lab.attention.multihead.projection import Heads, join_heads
 from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
 from mha_lab.attention.multihead.weights import weights_apart
+from mha_lab.attention.telling import bias_of, turned
 from mha_lab.ranges import Probability, Size
 
 
@@ -65,7 +64,7 @@ class LatentAttention(nn.Module):
         rotary_dim: Size | None = None,
         position: nn.Module | None = None,
     ) -> None:
-        check_sizes(embed_dim, num_heads, dropout, embed_dim, embed_dim)
+        check_sizes(embed_dim, num_heads, dropout)
         D = embed_dim // num_heads
         kv_rank = 2 * D if kv_rank is None else kv_rank
         R = max(2, D // 4 * 2) if rotary_dim is None else rotary_dim
@@ -159,8 +158,7 @@ class LatentAttention(nn.Module):
             _, v, _ = self._keys_and_values(value)
         if R:
             q, q_turned = q.tensor_split([D], -1)
-            position: Any = self.position
-            q_turned, k_turned = position.rotate(q_turned, k_turned, _count(q), _count(k))
+            q_turned, k_turned = turned(self.position, q_turned, k_turned)
             q = torch.cat([q, q_turned], -1)
             k = torch.cat([k, k_turned.expand(-1, self.num_heads, -1, -1)], -1)
         return q, k, v
@@ -177,13 +175,10 @@ class LatentAttention(nn.Module):
         self, q: Heads, k: Heads, query: Tensor, mask: Mask | None, is_causal: bool
     ) -> tuple[Mask | None, bool]:
         """Add to the mask what an encoding that acts on the scores has to say."""
-        position: Any = self.position
-        if position is None or self.rotary_dim:
+        bias = None if self.rotary_dim else bias_of(self.position, q, k, query)
+        if bias is None:
             return mask, is_causal
-        if hasattr(position, "score_bias"):
-            bias = position.score_bias(q, k, query, _count(q), _count(k)).to(q.dtype)
-        else:
-            bias = position.bias(_count(q), _count(k)).to(q.dtype)
+        bias = bias.to(q.dtype)
         if is_causal:
             mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
         if mask is None:
@@ -221,11 +216,6 @@ def _check_ranks(**ranks: int) -> None:
             raise ValueError(f"{name} must be at least 1, got {name}={rank}")
     if ranks["rotary_dim"] % 2:
         raise ValueError(f"rotary_dim must be even, got rotary_dim={ranks['rotary_dim']}")
-
-
-def _count(x: Heads) -> Tensor:
-    """Positions 0, 1, 2, ... of the third axis."""
-    return torch.arange(x.shape[2], device=x.device)
 
 
 def _as(x: Tensor, norm: nn.RMSNorm) -> Tensor:

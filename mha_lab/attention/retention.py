@@ -15,24 +15,17 @@ undoes any factor of a row.
    https://arxiv.org/abs/2307.08621
 """
 
-from typing import Any
-
-import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
-from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
-from mha_lab.attention.states.chunks import cut, join, states_before
-from mha_lab.attention.states.precision import exactly
+from mha_lab.attention.states.retention import attend_retention, retention_weights
+from mha_lab.attention.telling import turned
 from mha_lab.ranges import Probability, Size
-
-CHUNK = 32
-"""The fastest measured on a CPU, with heads of 32."""
 
 
 class Retention(nn.Module):
@@ -64,7 +57,7 @@ class Retention(nn.Module):
         *,
         position: nn.Module | None = None,
     ) -> None:
-        check_sizes(embed_dim, num_heads, dropout, embed_dim, embed_dim)
+        check_sizes(embed_dim, num_heads, dropout)
         if position is not None and not hasattr(position, "rotate"):
             raise ValueError(
                 f"{type(position).__name__} adds to the scores of a softmax, and retention, whose "
@@ -122,22 +115,17 @@ class Retention(nn.Module):
             ValueError: A shape does not fit, the call is not causal, or a mask blocks more.
         """
         q, k, v, seen = project(
+            self,
+            "retention",
             query,
             key,
             value,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            num_heads=self.num_heads,
-            key_padding_mask=key_padding_mask,
-            attn_mask=attn_mask,
+            key_padding_mask,
+            attn_mask,
             is_causal=is_causal,
-            mechanism="retention",
         )
         require_causal("retention", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
-        if self.position is not None:
-            where = torch.arange(q.shape[2], device=q.device)
-            turn: Any = self.position
-            q, k = turn.rotate(q, k, where, where)
+        q, k = turned(self.position, q, k)
         heads = attend_retention(q, k, v, seen.keys)
         weights = retention_weights(q, k, v, seen.keys) if need_weights else None
         heads = F.dropout(
@@ -145,72 +133,3 @@ class Retention(nn.Module):
         )
         output = self.out_proj(F.silu(self.gate_proj(query)) * join_heads(heads, True))
         return shaped(output, weights, query, average_attn_weights)
-
-
-def retention_weights(
-    q: Float[Tensor, "N H L D"],
-    k: Float[Tensor, "N H L D"],
-    v: Float[Tensor, "N H L D"],
-    keys: Bool[Tensor, "#N #H L"] | None = None,
-) -> Float[Tensor, "N H L L"]:
-    """The matrix that ``attend_retention`` multiplies the values with; the same arguments."""
-    return exactly(_weights, q, k, keys=keys).to(v.dtype)
-
-
-@shows_weights(retention_weights)
-def attend_retention(
-    q: Float[Tensor, "N H L D"],
-    k: Float[Tensor, "N H L D"],
-    v: Float[Tensor, "N H L D"],
-    keys: Bool[Tensor, "#N #H L"] | None = None,
-) -> Float[Tensor, "N H L D"]:
-    """The heads' outputs before they are normalised, without their weights.
-
-    Args:
-        q: Projected queries (N, H, L, D).
-        k: Projected keys (N, H, L, D).
-        v: Projected values (N, H, L, D).
-        keys: Which keys count, broadcastable to (N, H, L); None means all.
-    """
-    return exactly(_attend, q, k, v, keys=keys).to(v.dtype)
-
-
-def decays(num_heads: int, like: Tensor) -> Float[Tensor, "H"]:
-    """γ of each head, 1 - 2^(-5 - h): 0.969, 0.984, ... (equation 8)."""
-    heads = torch.arange(num_heads, device=like.device, dtype=like.dtype)
-    return 1 - 2 ** (-5 - heads)
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
-    H, L = q.shape[1:3]
-    if L <= CHUNK:  # one chunk is the matrix itself
-        return _weights(q, k, keys=keys) @ v
-    q, k, v = cut(_scaled(q), CHUNK, L), cut(_of_keys(k, keys), CHUNK, L), cut(v, CHUNK, L)
-    gamma = decays(H, q).view(H, 1, 1)
-    step = torch.arange(CHUNK, device=q.device)
-    from_start, to_end = gamma ** (step + 1).view(-1, 1), gamma ** (CHUNK - 1 - step).view(-1, 1)
-    gains = (k * to_end.unsqueeze(1)).transpose(-1, -2) @ v
-    of_chunk = gamma**CHUNK
-    before = states_before(gains, lambda state, i: gains[:, :, i] + of_chunk * state)
-    within = (q @ k.transpose(-1, -2)) * _decay_matrix(gamma, CHUNK).unsqueeze(1)
-    return join((q * from_start.unsqueeze(1)) @ before + within @ v, L)
-
-
-def _weights(q: Tensor, k: Tensor, *, keys: Tensor | None) -> Tensor:
-    H, L = q.shape[1:3]
-    scores = _scaled(q) @ _of_keys(k, keys).transpose(-1, -2)
-    return scores * _decay_matrix(decays(H, q).view(H, 1, 1), L)
-
-
-def _decay_matrix(gamma: Float[Tensor, "H 1 1"], length: int) -> Float[Tensor, "H L L"]:
-    """γ^(i - j) where j ≤ i, else 0."""
-    step = torch.arange(length, device=gamma.device)
-    return (gamma ** (step[:, None] - step).clamp(min=0)).tril()
-
-
-def _scaled(q: Tensor) -> Tensor:
-    return q * float(q.shape[-1] ** -0.5)
-
-
-def _of_keys(k: Tensor, keys: Tensor | None) -> Tensor:
-    return k if keys is None else torch.where(keys.unsqueeze(-1), k, 0.0)

@@ -5,7 +5,8 @@ import torch
 from state_cases import TOLERANCES, agree, fla, heads, keys_of
 from torch import Tensor
 
-from mha_lab.attention.delta import CHUNK, DeltaRule, attend_delta, delta_weights
+from mha_lab.attention.delta import DeltaRule
+from mha_lab.attention.states.delta import CHUNK, attend_delta, delta_weights
 
 
 def betas(L: int, dtype: torch.dtype) -> Tensor:

@@ -5,7 +5,7 @@ import torch
 from state_cases import TOLERANCES, agree, fla, heads, keys_of
 from torch import Tensor
 
-from mha_lab.attention.linear import CHUNK, attend_linear, features, linear_weights
+from mha_lab.attention.states.linear import CHUNK, attend_linear, features, linear_weights
 
 
 def from_the_paper(q: Tensor, k: Tensor, v: Tensor, keys: Tensor | None, is_causal: bool) -> Tensor:

@@ -5,9 +5,9 @@ import torch
 from state_cases import TOLERANCES, Turning, agree, fla, heads, keys_of
 from torch import Tensor
 
-from mha_lab.attention.retention import (
+from mha_lab.attention.retention import Retention
+from mha_lab.attention.states.retention import (
     CHUNK,
-    Retention,
     attend_retention,
     decays,
     retention_weights,

@@ -4,15 +4,26 @@ import torch
 from torch import Tensor
 
 
-def check_sizes(embed_dim: int, num_heads: int, dropout: float, kdim: int, vdim: int) -> None:
-    """Refuse what no module can be built from.
+def check_sizes(
+    embed_dim: int,
+    num_heads: int,
+    dropout: float,
+    kdim: int | None = None,
+    vdim: int | None = None,
+) -> None:
+    """Refuse what no module can be built from; widths of keys and values are E if not given.
 
     Raises:
         TypeError: A size is no whole number, or dropout no number.
         ValueError: A size is below 1, embed_dim is not divisible by num_heads, or dropout is
             outside [0, 1].
     """
-    sizes = {"embed_dim": embed_dim, "num_heads": num_heads, "kdim": kdim, "vdim": vdim}
+    sizes = {
+        "embed_dim": embed_dim,
+        "num_heads": num_heads,
+        "kdim": embed_dim if kdim is None else kdim,
+        "vdim": embed_dim if vdim is None else vdim,
+    }
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool):
             raise TypeError(f"{name} must be a whole number, got {size!r}")

@@ -1,6 +1,6 @@
 """The call that these mechanisms take, from inputs and masks to heads and back."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,42 +27,48 @@ class Call(NamedTuple):
     seen: Seen
 
 
+class Packed(Protocol):
+    """A module that projects query, key and value with one weight."""
+
+    num_heads: int
+    in_proj_weight: nn.Parameter
+    in_proj_bias: nn.Parameter
+
+
 def project(
+    module: Packed,
+    mechanism: str,
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    *,
-    num_heads: int,
     key_padding_mask: Tensor | None,
     attn_mask: Tensor | None,
+    *,
     is_causal: bool,
-    mechanism: str,
 ) -> Call:
-    """Check a call, project its inputs with one packed weight and read its masks.
+    """Check a call, project its inputs with the module's weight and read its masks.
 
     Args:
+        module: Whose call it is.
+        mechanism: What refuses, for the sentence.
         query: (N, L, E), or unbatched (L, E).
         key: (N, S, E) likewise.
         value: (N, S, E) likewise.
-        weight: Those of query, key and value, (3·E, E).
-        bias: Theirs (3·E,), or None.
-        num_heads: H.
         key_padding_mask: (N, S), True = blocked.
         attn_mask: Any that ``read_masks`` takes.
         is_causal: Whether query i sees keys 0..i only.
-        mechanism: What refuses, for the sentence.
 
     Raises:
         TypeError: An argument is of a wrong type or dtype.
         ValueError: A shape does not fit, or a mask is one that a state cannot take.
     """
+    weight, H = module.in_proj_weight, module.num_heads
     E = weight.shape[1]
     check_inputs(query, key, value, widths=(E, E, E), batch_first=True, like=weight)
-    q, k, v = project_packed(query, key, value, weight, bias, num_heads=num_heads, batch_first=True)
-    N, H, L, _ = q.shape
-    sizes = Sizes(N, H, L, k.shape[2])
+    q, k, v = project_packed(
+        query, key, value, weight, module.in_proj_bias, num_heads=H, batch_first=True
+    )
+    sizes = Sizes(q.shape[0], H, q.shape[2], k.shape[2])
     check_masks(attn_mask, key_padding_mask, query, sizes)
     seen = read_masks(
         attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q, mechanism=mechanism
