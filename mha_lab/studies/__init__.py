@@ -1,0 +1,1 @@
+"""A question asked of many runs: what a folder ``experiments/NAME`` declares, run and judged."""

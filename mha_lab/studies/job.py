@@ -1,0 +1,81 @@
+"""One run of a study, where a launcher starts it: train or go on, then measure."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from mha_lab.config import CONFIG_FILE, finish
+from mha_lab.studies.measuring import MEASURED, Measuring, read_measured
+from mha_lab.training.run_folder import read_summary, write_atomically, write_summary
+
+WORDS = "words.json"
+COMPLETE = ("solved", "finished")
+
+
+def work(cfg: DictConfig, *, measuring: Measuring) -> None:
+    """Do what is left to do of one run; a failure is noted in its summary, and ends no other.
+
+    Args:
+        cfg: composed by Hydra.
+        measuring: how the study measures.
+
+    Raises:
+        KeyboardInterrupt: a signal came; the run can go on.
+    """
+    from hydra.core.hydra_config import HydraConfig
+
+    folder = Path(HydraConfig.get().runtime.output_dir)
+    words = list(HydraConfig.get().overrides.task)
+    write_atomically(folder / WORDS, json.dumps(words) + "\n")
+    try:
+        _work(cfg, folder, measuring)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        summary = read_summary(folder) | {"reason": reason}
+        if summary.get("status") not in COMPLETE:  # else it was the measuring that failed
+            summary |= {"status": "failed", "exit_code": 1, "overrides": words}
+        write_summary(folder, summary)
+
+
+def _work(cfg: DictConfig, folder: Path, measuring: Measuring) -> None:
+    summary = read_summary(folder)
+    if summary.get("status") not in COMPLETE:
+        summary = _train(cfg, folder)
+    started = time.perf_counter()
+    rows = measuring.rows(folder, summary)
+    spent = max(summary["wall_seconds"], summary["train_seconds"])
+    seconds = round(spent + time.perf_counter() - started, 3)
+    content = {"key": measuring.key, "seconds": seconds, "rows": rows}
+    write_atomically(folder / MEASURED, json.dumps(content) + "\n")
+
+
+def _train(cfg: DictConfig, folder: Path) -> dict[str, Any]:
+    from mha_lab.quick_start import import_lightning
+
+    import_lightning()
+    from mha_lab.run import train
+
+    summary = train(finish(cfg), resume=(folder / CONFIG_FILE).exists())
+    if summary["status"] == "interrupted":
+        stopped = KeyboardInterrupt()
+        stopped.exit_code = summary["exit_code"]  # type: ignore[attr-defined]
+        raise stopped
+    return summary
+
+
+def is_done(folder: Path, measuring: Measuring) -> bool:
+    """Whether nothing is left to do of a run."""
+    is_trained = read_summary(folder).get("status") in COMPLETE
+    return is_trained and read_measured(folder).get("key") == measuring.key
+
+
+def words_of(folder: Path) -> list[str] | None:
+    """The overrides that a run was started with; None where none was."""
+    try:
+        content = json.loads((folder / WORDS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, list) else None

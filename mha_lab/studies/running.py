@@ -1,0 +1,124 @@
+"""A study from its first run to its finding; it goes on where it stopped."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from mha_lab.config import complete, compose
+from mha_lab.errors import UserError
+from mha_lab.reporting.writing import check_out
+from mha_lab.studies import finding
+from mha_lab.studies.job import COMPLETE, is_done, words_of
+from mha_lab.studies.launching import launch
+from mha_lab.studies.measuring import Measuring, Row, measuring_of, read_measured
+from mha_lab.studies.progress import Bar
+from mha_lab.studies.study import Job, Study
+from mha_lab.training.run_folder import read_summary
+
+
+def run_study(
+    study: Study, *, launcher: Sequence[str] = (), trusted: Sequence[str] = ()
+) -> dict[str, Any] | None:
+    """Do what is left of a study, and write its report.
+
+    Args:
+        study: in the form wanted.
+        launcher: words for Hydra, such as ``hydra/launcher=joblib``.
+        trusted: modules that runs may name besides this project's own options.
+
+    Returns:
+        The finding; None where a run failed, which is told then.
+
+    Raises:
+        UserError: an arm that cannot be trained, or a run that was made with other settings.
+    """
+    measuring = measuring_of(study, trusted)
+    jobs = study.jobs
+    waiting = [job for job in jobs if not is_done(study.runs / job.name, measuring)]
+    _check_words(study)
+    _check_arms(study, waiting)
+    check_out(study.report)
+    console = Console()
+    if waiting:
+        done = len(jobs) - len(waiting)
+        _tell(console, f"study {study.name}, {study.form} form: {len(jobs)} runs in {study.runs}"
+              + (f", {done} are done" if done else ""))  # fmt: skip
+        is_finished = _Done(measuring)
+        with Bar(study.name, waiting, done, study.runs, is_finished, console):
+            launch(waiting, study.runs, measuring, launcher)
+    failed = [job for job in jobs if not is_done(study.runs / job.name, measuring)]
+    if failed:
+        reasons = {read_summary(study.runs / job.name).get("reason", "?") for job in failed}
+        _tell(console, f"{len(failed)} of {len(jobs)} runs failed: {'; '.join(sorted(reasons))}; "
+                       "the same command tries them again")  # fmt: skip
+        return None
+    found = finding.find(study, rows_of(study), seconds=seconds_of(study))
+    finding.write(study, rows_of(study), found)
+    return found
+
+
+def rows_of(study: Study) -> list[Row]:
+    """Everything that was measured, each row with its arm and seed."""
+    rows: list[Row] = []
+    for job in study.jobs:
+        place = {axis: job.levels.get(axis, "") for axis in study.axes} | {"seed": job.seed}
+        measured = read_measured(study.runs / job.name).get("rows", [])
+        rows += [place | row for row in measured]
+    return rows
+
+
+def seconds_of(study: Study) -> float:
+    """What all runs took together, training and measuring."""
+    return float(sum(read_measured(study.runs / job.name)["seconds"] for job in study.jobs))
+
+
+def state(study: Study) -> str:
+    """How far a study is: not run, so many of its runs, or what it found."""
+    found = finding.read_finding(study)
+    if found:
+        return str(found["verdict"]) + ("" if found.get("key") == study.key else ", then changed")
+    jobs = study.jobs
+    done = sum(read_summary(study.runs / job.name).get("status") in COMPLETE for job in jobs)
+    return f"{done} of {len(jobs)} runs" if done else "not run"
+
+
+class _Done:
+    def __init__(self, measuring: Measuring) -> None:
+        self.measuring = measuring
+
+    def __call__(self, folder: Path) -> bool:
+        return is_done(folder, self.measuring)
+
+
+def _check_words(study: Study) -> None:
+    """See that what lies in the runs' folders are the runs of this study."""
+    for job in study.jobs:
+        folder, wanted = study.runs / job.name, set(complete(job.words))
+        before = words_of(folder)
+        if before is not None and set(before) != wanted:
+            changed = " ".join(sorted(set(before) ^ wanted))
+            raise UserError(
+                f"{str(folder)!r} was trained with other settings ({changed}): remove it, and the "
+                "study trains it anew"
+            )
+
+
+def _check_arms(study: Study, waiting: Sequence[Job]) -> None:
+    """See, before anything is trained, that every arm can be."""
+    from mha_lab.quick_start import import_lightning
+
+    import_lightning()
+    from mha_lab.validation import validate
+
+    for job in {tuple(job.levels.items()): job for job in waiting}.values():
+        try:
+            validate(compose(job.words, run_dir=study.runs / job.name))
+        except UserError as error:
+            arm = " ".join(f"{axis}={level}" for axis, level in job.levels.items())
+            raise UserError(f"study {study.name}, {arm}: {error}") from error
+
+
+def _tell(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
