@@ -13,7 +13,7 @@ WITHOUT_DEPENDENCIES := timm flash-linear-attention fla-core
 # One test process a core, each of one thread: small tensors gain nothing from more.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical
 
-.PHONY: train test test-slow test-browser test-processors test-kills lint format wheel clean
+.PHONY: train test test-slow test-browser test-processors test-kills lint format docs wheel clean
 
 train: $(VENV)/.installed  ## train the copy task
 	$(BIN)/python -m mha_lab train +experiment=copy
@@ -43,6 +43,10 @@ format: $(VENV)/.installed-dev  ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.installed-docs  ## the site, into build/site: strict, links checked, without a network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "build/site is written; to read it: $(BIN)/python -m http.server -d build/site"
+
 wheel: $(VENV)/.installed-dev  ## dist/mha_lab-*.whl, with the configs inside
 	rm -rf build dist
 	$(BIN)/python -m build --wheel
@@ -55,6 +59,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing mha_lab into $(VENV) (some minutes the first time)"
 	$(PIP_INSTALL) $(TORCH)
 	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP_INSTALL) -e '.[docs]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -143,7 +143,7 @@ def _docstring(target: Any) -> list[str]:
     text = inspect.getdoc(inspect.getmodule(target)) or ""
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
     text = re.sub(r"^\.\. \[(\d+)\] ", r"\n[\1]: ", text, flags=re.MULTILINE)
-    text = re.sub(r"\[(\d+)\]_", r"[\1]", text)
+    text = re.sub(r"\[(\d+)\]_", r"[\1]", text).replace("] [", "], [")
     # A reference of Markdown would be hidden: what is cited is to be read.
     text = re.sub(r"^\[(\d+)\]: ", r"\\[\1] ", text, flags=re.MULTILINE)
     text = re.sub(r"\n{3,}", "\n\n", text)
