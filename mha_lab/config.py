@@ -105,11 +105,20 @@ def options(group: str) -> dict[str, str]:
 
 def costs(group: str) -> dict[str, str]:
     """What the options of a group cost in time and memory, where a comment ``# Cost: ...`` says."""
+    return _told(group, "Cost: ")
+
+
+def own_positions(group: str) -> dict[str, str]:
+    """What tells the options of a group order by themselves: a comment ``# Position: ...`` says."""
+    return _told(group, "Position: ")
+
+
+def _told(group: str, start: str) -> dict[str, str]:
     return {
-        name: comment.removeprefix("Cost: ")
+        name: comment.removeprefix(start)
         for name, comments in _comments(group).items()
         for comment in comments
-        if comment.startswith("Cost: ")
+        if comment.startswith(start)
     }
 
 

@@ -10,8 +10,8 @@ import torch
 from mha_lab import config
 from mha_lab.build import Parts
 from mha_lab.errors import UserError
-from mha_lab.evaluation import load_trained, predict_source
-from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.evaluation import load_trained
+from mha_lab.prediction import Prediction, predict_source
 from mha_lab.tasks.batch import Batch, blanks
 from mha_lab.tasks.generated import GeneratedTask
 from mha_lab.tasks.vocabulary import Vocabulary
@@ -28,15 +28,15 @@ class LengthEvaluation:
         ranges: one row a range: ``lengths`` ("11-20"), ``beyond`` (longer than in training), how
             many ``sequences``, the measures of ``length_scores`` and their standard errors.
         lengths: one row a length, with ``length`` in place of ``lengths``.
-        maps: for each range, the attention maps of one sequence: the first whose output is wrong,
-            or else the first.
+        examples: for each range, one sequence with its attention maps: the first whose output is
+            wrong, or else the first. None of a model without attention.
         trained: the lengths that the run was trained on; None where that is not known.
         chance: of a symbol that is guessed.
     """
 
     ranges: list[dict[str, Any]]
     lengths: list[dict[str, Any]]
-    maps: dict[str, list[AttentionMap]]
+    examples: dict[str, Prediction]
     trained: Range | None
     chance: float
 
@@ -66,13 +66,14 @@ def evaluate_lengths(
     """
     _, parts = load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted)
     trained = trained_lengths(folder, trusted)
-    rows, lengths, maps = [], [], {}
+    rows, lengths, examples = [], [], {}
     for low, high in ranges:
         name = f"{low}-{high}"
         try:
             batch = _sequences(parts.task, low, high, samples)
             scores = score(parts.module.model, batch)
-            maps[name] = _maps(parts, batch, scores["sequence_accuracy"])
+            if parts.module.model.uses_attention:
+                examples[name] = _example(parts, batch, scores["sequence_accuracy"])
         except ValueError as error:
             raise UserError(f"lengths={name}: {' '.join(str(error).split())}") from error
         is_beyond = trained is not None and high > trained[1]
@@ -80,7 +81,7 @@ def evaluate_lengths(
         for row in by_length(scores):
             is_beyond = trained is not None and row["length"] > trained[1]
             lengths.append({"length": row.pop("length"), "beyond": is_beyond, **row})
-    return LengthEvaluation(rows, lengths, maps, trained, parts.task.chance)
+    return LengthEvaluation(rows, lengths, examples, trained, parts.task.chance)
 
 
 def trained_lengths(folder: Path, trusted: Sequence[str] = ()) -> Range | None:
@@ -100,15 +101,13 @@ def _sequences(task: Any, low: int, high: int, samples: int) -> Batch:
     return task.at_lengths(min_length=low, max_length=high).fixed_split("test", samples)
 
 
-def _maps(parts: Parts, batch: Batch, right: torch.Tensor) -> list[AttentionMap]:
-    """The maps of the first sequence that went wrong, or else of the first."""
-    if not parts.module.model.uses_attention:
-        return []
+def _example(parts: Parts, batch: Batch, right: torch.Tensor) -> Prediction:
+    """The first sequence that went wrong, or else the first."""
     chosen = int(right.argmin())
     length = int((batch.source[chosen] != Vocabulary.PAD).sum())
     source, target = batch.source[chosen : chosen + 1, :length], batch.target[chosen : chosen + 1]
     nothing = blanks(target)
-    return predict_source(parts.module, source, nothing if nothing.any() else None).maps
+    return predict_source(parts.module, source, nothing if nothing.any() else None)
 
 
 def why_beyond(folder: Path, longest: int, trusted: Sequence[str] = ()) -> str | None:

@@ -39,13 +39,14 @@ def write_evaluation(
     plot_lengths(result.lengths, trained=result.trained, chance=result.chance).savefig(
         folder / "accuracy_by_length.png", dpi=150, bbox_inches="tight"
     )
-    for name, maps in result.maps.items():
-        if maps:
-            from mha_lab.maps.plot import plot_maps
-            from mha_lab.view.gallery import Gallery
+    for name, example in result.examples.items():
+        from mha_lab.maps.plot import plot_maps
+        from mha_lab.view.gallery import Gallery
 
-            plot_maps(maps).savefig(folder / f"maps_{name}.png", dpi=150, bbox_inches="tight")
-            Gallery(maps, title=f"lengths {name}").save(folder / f"maps_{name}.html")
+        title = f"lengths {name}: {example.title}"
+        picture = plot_maps(example.drawn(), title=title)
+        picture.savefig(folder / f"maps_{name}.png", dpi=150, bbox_inches="tight")
+        Gallery(example.maps, title=title).save(folder / f"maps_{name}.html")
 
 
 def plot_lengths(

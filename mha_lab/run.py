@@ -24,7 +24,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from mha_lab import config
 from mha_lab.build import Parts, build, build_parts
 from mha_lab.errors import MachineError, UserError, as_machine_error
-from mha_lab.terminal import relative
+from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
 from mha_lab.training import growing_files, run_folder
 from mha_lab.training.checkpoint_files import (
     NAMES,
@@ -77,9 +77,11 @@ def train(
         with run_folder.claimed(folder) if trainer.is_global_zero else nullcontext():
             ckpt_path = _begin(cfg, parts, trainer, resume=resume)
             _listen(trainer, parts, stopping)
-            summary = _description(cfg, parts)
+            summary = describe(cfg, parts)
             if trainer.is_global_zero and cfg.trainer.enable_progress_bar:
-                print(_opening_lines(summary, trainer, folder), flush=True)
+                print(opening_lines(summary, trainer, folder), flush=True)
+                if cfg.compile and trainer.strategy.root_device.type == "cpu":
+                    _tell(COMPILED_ON_CPU)
             try:
                 _fit(trainer, parts, ckpt_path)
                 summary |= {"status": _status(trainer), **_test(trainer, parts, folder)}
@@ -264,31 +266,6 @@ def _machine_errors(folder: Path) -> Iterator[None]:
         raise MachineError(f"the run could not go on: {known}{kept}") from error
     finally:
         threading.excepthook = told
-
-
-def _description(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
-    uses_attention = parts.module.model.uses_attention
-    return {
-        "task": cfg.choices.task,
-        "attention": cfg.choices.attention if uses_attention else "none",
-        "model": cfg.choices.model,
-        "position": cfg.choices.position if uses_attention else "none",
-        "experiment": cfg.choices.get("experiment"),
-        "seed": cfg.seed,
-        "parameters": parts.parameters,
-    }
-
-
-def _opening_lines(description: dict[str, Any], trainer: pl.Trainer, folder: Path) -> str:
-    """What is trained, on what and into which folder, before the first step."""
-    names = [description[key] for key in ("task", "attention", "position", "model")]
-    if description["attention"] == "none":
-        names = [description["task"], description["model"]]
-    device = trainer.strategy.root_device
-    where = f"{trainer.num_devices} × {device.type}" if trainer.num_devices > 1 else device.type
-    size = f"{description['parameters']:,} parameters"
-    facts = (*names, f"seed {description['seed']}", size, f"on {where}")
-    return f"{' · '.join(map(str, facts))}\n{relative(folder)}"
 
 
 def _log_hyperparameters(

@@ -3,7 +3,8 @@
 Usage:
   python -m mha_lab dashboard [logdir=outputs] [port=6006] [host=localhost]
 
-logdir= may be a folder of runs or a single run. Stop it with Ctrl-C.
+logdir= may be a folder of runs or a single run, or `latest`: the newest below outputs/.
+Stop it with Ctrl-C.
 """
 
 import os
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mha_lab.arguments import no_more, split, whole_number
+from mha_lab.commands.which_run import LATEST, OUTPUTS, which_run
 from mha_lab.errors import UserError
 
 _SETTINGS = ("logdir", "port", "host")
@@ -23,7 +25,9 @@ def main(arguments: Sequence[str]) -> int:
     """Replace this process by TensorBoard."""
     settings, rest = split(arguments, _SETTINGS)
     no_more(rest, _SETTINGS)
-    logdir = Path(settings.get("logdir", "outputs"))
+    logdir = Path(settings.get("logdir", OUTPUTS))
+    if logdir == Path(LATEST) and not logdir.exists():
+        logdir = which_run("logdir", LATEST, with_weights=False)
     if not logdir.is_dir():
         raise UserError(
             f"no runs at {str(logdir)!r}: the folder does not exist; train one first "

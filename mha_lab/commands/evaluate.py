@@ -6,8 +6,11 @@ Usage:
   python -m mha_lab evaluate run=FOLDER task=sort            another task of the same vocabulary
   python -m mha_lab evaluate run=FOLDER checkpoint=last      the last weights, not the best
   python -m mha_lab evaluate run=FOLDER trust=my_variants    a run of code of your own
+  python -m mha_lab evaluate run=latest                      the newest run below outputs/
   python -m mha_lab evaluate run=FOLDER lengths=1-10,11-20,21-40 samples=2000
                                                              lengths, in and beyond training
+
+run= is a run's folder, or a folder of runs, of which the newest is taken.
 
 Prints the accuracy, whole and by length, and keeps it in FOLDER/evaluations/. With lengths= that is
 for each range and each length: the sequence accuracy, also with the length given; the token
@@ -23,6 +26,7 @@ from typing import Any
 
 from mha_lab import trust
 from mha_lab.arguments import split, whole_number
+from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
@@ -38,14 +42,14 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("evaluate needs run=FOLDER, the folder of a trained run")
     if "samples" in settings and "lengths" not in settings:
         raise UserError("samples= goes with lengths=; the test set's size is data.test_size=")
-    folder = Path(settings["run"])
+    ranges = _ranges(settings["lengths"]) if "lengths" in settings else []
+    folder = which_run("run", settings["run"])
     common = {
         "checkpoint": settings.get("checkpoint", "best"),
         "trusted": trust.modules(settings.get(trust.SETTING)),
     }
     kept = folder / "evaluations" / f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}"
-    if "lengths" in settings:
-        ranges = _ranges(settings["lengths"])
+    if ranges:
         samples = whole_number("samples", settings.get("samples", "2000"), low=1, high=10**7)
         longest = _by_range(folder, ranges, overrides, samples, common, kept)
     else:

@@ -19,7 +19,7 @@ _TITLES = {"attention": "mechanisms", "position": "encodings", "experiment": "wh
 
 def main(arguments: Sequence[str]) -> int:
     """Print the groups and their options."""
-    from mha_lab.config import groups, options
+    from mha_lab.config import groups, options, own_positions
 
     known = groups()
     for word in arguments:
@@ -31,8 +31,10 @@ def main(arguments: Sequence[str]) -> int:
         found = options(group)
         width = max(16, *(len(name) for name in found))
         print(_heading(group))
+        own = own_positions(group)
         for name, line in found.items():
-            print(f"  {name:<{width}} {line}")
+            brings = f"; position of its own: {own[name]}" if name in own else ""
+            print(f"  {name:<{width}} {line}{brings}")
     return 0
 
 

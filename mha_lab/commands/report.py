@@ -4,8 +4,10 @@ Usage:
   python -m mha_lab report outputs/multirun/NAME                   compared by what differs
   python -m mha_lab report outputs/copy 'outputs/sort/*seed0*' by=attention,position
   python -m mha_lab report outputs table=markdown                  only the main table, to copy
+  python -m mha_lab report latest                                  the newest run and its fellows
 
-Paths are run folders, folders that hold runs anywhere below, or globs. Settings:
+Paths are run folders, folders that hold runs anywhere below, or globs; `latest` is the folder of
+the newest run below outputs/, such as its multirun. Settings:
   by=KEY[,KEY...]   what makes the groups: choices (attention, model, position, task, experiment)
                     or dotted config keys (optimizer.lr); by default what differs between the runs
   metric=NAME       the number of summary.json compared first (test/sequence_accuracy)
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mha_lab.arguments import split
+from mha_lab.commands.which_run import LATEST, newest_run
 from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import relative, show_table
 
@@ -44,6 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
     settings, paths = split(arguments, _SETTINGS)
     _check(settings, paths)
+    paths = [_fellows() if word == LATEST and not Path(word).exists() else word for word in paths]
     found = find_runs(paths)
     wants_files = "table" not in settings or "out" in settings
     out = Path(settings["out"]) if "out" in settings else found.common / "report"
@@ -78,6 +82,13 @@ def _check(settings: dict[str, str], paths: list[str]) -> None:
         raise UserError(
             f"table={settings['table']} is not a form of table; there is table=markdown"
         )
+
+
+def _fellows() -> str:
+    """The folder that holds the newest run."""
+    folder = relative(newest_run(LATEST, with_weights=False).parent)
+    print(f"mha_lab: {LATEST} is {folder}", file=sys.stderr)
+    return folder
 
 
 def _compare(found: "Found", settings: dict[str, str]) -> "Comparison":

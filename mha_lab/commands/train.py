@@ -5,6 +5,7 @@ Usage:
   python -m mha_lab train task=sort attention=builtin seed=3  any option, any value
   python -m mha_lab train -m +experiment=copy seed=0,1,2      a sweep, each run in its own folder
   python -m mha_lab train resume=FOLDER                       go on from the last checkpoint
+  python -m mha_lab train resume=latest                       with the newest run below outputs/
 
 Options are config groups (attention, position, model, task, optimizer, trainer, callbacks,
 logger): `python -m mha_lab list` names them. Values are dotted keys, e.g. model.embed_dim=128,
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_lab import trust
 from mha_lab.arguments import split
+from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import relative
 
@@ -79,7 +81,8 @@ def _resume(resumed: list[str], overrides: list[str], trusted: Sequence[str]) ->
 
     if len(resumed) > 1 or any(word in ("-m", "--multirun") for word in overrides):
         raise UserError("resume=FOLDER goes on with one run: give it once, and without -m")
-    cfg = load_run(resumed[0].removeprefix(_DOTTED_RESUME), overrides, trusted=trusted)
+    folder = which_run("resume", resumed[0].removeprefix(_DOTTED_RESUME), with_weights=False)
+    cfg = load_run(folder, overrides, trusted=trusted)
     return _train_and_tell(cfg, resume=True)
 
 

@@ -55,4 +55,5 @@ def draw_scores(scores: Mapping[str, Mapping[str, Sequence[float]]], title: str)
         column_labels=[str(head) for head in range(heads)],
         same_scale=False,
         longest_label=80,
+        zero_is_blocked=False,
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axis import XAxis
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from mha_lab.maps.printable import printable
+from mha_lab.maps import palette
+from mha_lab.maps.printable import WRITES, printable
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -30,9 +32,12 @@ _PANEL, _LETTER = 2.7, 0.08
 _COLUMNS = 4
 """Heads side by side."""
 
+_TITLE = 0.4
+"""Inches: the line above all maps."""
+
 
 def plot_map(one: Drawable, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
-    """Draw the heads of one sample as a grid, with one colour scale from 0.
+    """Draw the heads of one sample as a grid, with one colour scale; what is exactly 0 is hatched.
 
     Args:
         one: The map to draw.
@@ -58,12 +63,13 @@ def plot_map(one: Drawable, sample: int = 0, heads: Sequence[int] | None = None)
     return figure
 
 
-def plot_maps(maps: Sequence[Drawable], sample: int = 0) -> Figure:
+def plot_maps(maps: Sequence[Drawable], sample: int = 0, *, title: str = "") -> Figure:
     """Draw several maps of one sample below each other, all heads of each.
 
     Args:
         maps: The maps to draw, at least one.
         sample: Which of the maps' samples, counted from 0.
+        title: A line above all, such as the model's input and output.
 
     Returns:
         A figure.
@@ -76,9 +82,14 @@ def plot_maps(maps: Sequence[Drawable], sample: int = 0) -> Figure:
     columns = min(_COLUMNS, max(one.weights.shape[1] for one in maps))
     sizes = [_size(one, one.weights.shape[1], columns) for one in maps]
     width, heights = max(width for width, _ in sizes), [height for _, height in sizes]
+    heights = [_TITLE, *heights] if title else heights
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
-    parts = figure.subfigures(len(maps), 1, squeeze=False, height_ratios=heights).ravel()
-    for part, one in zip(parts, maps, strict=True):
+    parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
+    if title:  # in a part of its own: layouts give a figure's title no room
+        text = printable(title).replace("$", r"\$")
+        points = min(12.0, 72 * (width - 0.4) / (0.6 * len(text)))
+        parts[0].text(0.2 / width, 0.3, text, fontsize=points, fontweight="bold", va="center")
+    for part, one in zip(parts[-len(maps) :], maps, strict=True):
         _draw(part, one, sample, range(one.weights.shape[1]), columns, width)
     return figure
 
@@ -110,15 +121,17 @@ def _draw(
     panels = one.weights[sample, heads].float().cpu().numpy()
     length, source = panels.shape[-2:]
     axes = figure.subplots(math.ceil(len(heads) / columns), columns, squeeze=False).ravel()
-    largest = float(np.nanmax(panels, initial=0.0)) or 1.0
+    colours = _colours(panels)
     names = one.head_names(heads)
     # Above the first head, not above the figure: layouts give a figure's title no room of its own.
     title = printable(f"{one.name} ({one.kind})")
     points = min(10.0, 72 * (width - 1) / (0.6 * len(title)))
     for panel, (ax, weights, name) in enumerate(zip(axes, panels, names, strict=False)):
-        image = ax.imshow(
-            weights, vmin=0.0, vmax=largest, cmap="viridis", interpolation="nearest", aspect="auto"
-        )
+        shown = np.ma.masked_equal(weights, 0.0)  # no colour: the hatched ground is seen
+        image = ax.imshow(shown, **colours, interpolation="nearest", aspect="auto")
+        ax.patch.set(facecolor=palette.BLOCKED, edgecolor=palette.HATCH, hatch="////", linewidth=0)
+        for spine in ax.spines.values():
+            spine.set_color(palette.HATCH)
         ax.set_title(f"{title}\n{name}", fontsize=points, loc="left")
         title = ""
         _label(ax.yaxis, length, one.query_tokens[sample] if one.query_tokens else None)
@@ -128,9 +141,19 @@ def _draw(
         ax.xaxis.set_tick_params(labelbottom=panel + columns >= len(heads))
     for ax in axes[len(heads) :]:
         ax.set_axis_off()
-    figure.supylabel("query", fontsize="medium")
+    is_written = any(WRITES in token for token in (one.query_tokens or [[]])[sample])
+    figure.supylabel(f"query{WRITES}written" if is_written else "query", fontsize="medium")
     figure.supxlabel("key", fontsize="medium")
     figure.colorbar(image, ax=list(axes), label="weight", fraction=0.05 / columns, pad=0.02)
+
+
+def _colours(weights: np.ndarray) -> dict[str, Any]:
+    """One colour scale for all heads: from 0, or as far below it as above where some are less."""
+    highest = float(np.nanmax(np.abs(weights), initial=0.0)) or 1.0
+    if not (weights < 0).any():
+        return {"cmap": ListedColormap(palette.ember(256)), "vmin": 0.0, "vmax": highest}
+    both = np.concatenate([palette.negative(256)[::-1], palette.ember(256)])
+    return {"cmap": ListedColormap(both), "vmin": -highest, "vmax": highest}
 
 
 def _label(axis: Axis, size: int, tokens: Sequence[str] | None) -> None:

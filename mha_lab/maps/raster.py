@@ -18,17 +18,22 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from jaxtyping import Float, UInt8
-from matplotlib import colormaps
+from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from mha_lab.maps import palette
 from mha_lab.maps.printable import printable
 
+_POSITIVE, _NEGATIVE = 150, 72
+_BLOCKED, _HATCH = 222, 223
 _COLOURS = 224
-"""Palette entries 0..223 are the colour map; 224 (black) to 255 (white) are greys."""
+"""Palette entries 0..149 are weights from 0 up, 150..221 from 0 down, 222 and 223 the ground and
+the lines of what is exactly 0; 224 (black) to 255 (white) are greys."""
 _WHITE = 255
 _GREYS = 256 - _COLOURS
 _MISSING = 244  # a grey for NaN
+_HATCHED = 5  # pixels between two lines
 _FONT = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"
 _FONT_SIZE = 11
 _LINE = 16
@@ -69,6 +74,7 @@ def draw_maps(
     column_labels: Sequence[str] = (),
     same_scale: bool = True,
     longest_label: int = 16,
+    zero_is_blocked: bool = True,
 ) -> Raster:
     """Draw several maps of one shape as a grid of panels, coloured from 0 to the largest weight.
 
@@ -80,12 +86,14 @@ def draw_maps(
         column_labels: S labels of the columns, such as key tokens; written below.
         same_scale: Whether all panels have one colour scale, or each its own, told by its name.
         longest_label: Longer labels are cut to so many characters.
+        zero_is_blocked: Whether what is exactly 0 is hatched, or has the colour of 0.
 
     Returns:
-        The picture.
+        The picture. Negative weights have colours of their own.
     """
     count, length, source = maps.shape
-    largest = np.nanmax(maps, axis=None if same_scale else (1, 2), keepdims=True, initial=0.0)
+    axes = None if same_scale else (1, 2)
+    largest = np.nanmax(np.abs(maps), axis=axes, keepdims=True, initial=0.0)
     if same_scale:
         title = f"{title}   {_range(largest)}".strip()
     else:
@@ -109,7 +117,9 @@ def draw_maps(
     canvas = np.full((height, width), _WHITE, dtype=np.uint8)
 
     _paste(canvas, heading, _GAP, _GAP)
-    pixels = _quantise(maps, largest).repeat(cell, axis=1).repeat(cell, axis=2)
+    pixels = _quantise(maps, largest, zero_is_blocked).repeat(cell, axis=1).repeat(cell, axis=2)
+    across_lines = np.add.outer(np.arange(length * cell), np.arange(source * cell)) % _HATCHED == 0
+    pixels[(pixels == _BLOCKED) & across_lines] = _HATCH
     for panel in range(count):
         x = left + panel % across * panel_width
         y = top + panel // across * panel_height + _GAP + _LINE
@@ -132,12 +142,17 @@ def _range(largest: NDArray[np.floating]) -> str:
     return f"0 to {largest.item():.2g}"
 
 
-def _quantise(maps: NDArray[np.floating], largest: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Weights 0..largest as colours; NaN as grey."""
-    levels = maps * ((_COLOURS - 1) / np.where(largest > 0, largest, 1.0))
-    missing = np.isnan(levels)
-    colours = np.where(missing, _MISSING, np.rint(np.where(missing, 0, levels)))
-    return colours.astype(np.uint8)
+def _quantise(
+    maps: NDArray[np.floating], largest: NDArray[np.floating], zero_is_blocked: bool
+) -> NDArray[np.uint8]:
+    """Weights of -largest to largest as colours; NaN as grey."""
+    missing = np.isnan(maps)
+    shares = np.where(missing, 0, maps) / np.where(largest > 0, largest, 1.0)
+    above = np.rint(shares * (_POSITIVE - 1))
+    colours = np.where(shares < 0, _POSITIVE + np.rint(-shares * (_NEGATIVE - 1)), above)
+    if zero_is_blocked:
+        colours = np.where(maps == 0, _BLOCKED, colours)
+    return np.where(missing, _MISSING, colours).astype(np.uint8)
 
 
 def _texts(labels: Sequence[str], cell: int, longest: int) -> list[tuple[int, NDArray[np.uint8]]]:
@@ -180,10 +195,10 @@ def _font() -> ImageFont.FreeTypeFont:
 @lru_cache(maxsize=1)
 def _palette() -> NDArray[np.uint8]:
     """The colours (256, 3)."""
-    colours = colormaps["viridis"](np.linspace(0, 1, _COLOURS))[:, :3]
+    hatched = np.array([to_rgb(palette.BLOCKED), to_rgb(palette.HATCH)])
     greys = np.linspace(0, 1, _GREYS)[:, None].repeat(3, axis=1)
-    palette: NDArray[np.uint8] = np.rint(np.concatenate([colours, greys]) * 255).astype(np.uint8)
-    return palette
+    parts = [palette.ember(_POSITIVE), palette.negative(_NEGATIVE), hatched, greys]
+    return np.asarray(np.rint(np.concatenate(parts) * 255), dtype=np.uint8)
 
 
 def _paste(canvas: NDArray[np.uint8], pixels: NDArray[np.uint8], top: int, left: int) -> None:

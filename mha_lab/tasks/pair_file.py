@@ -9,7 +9,7 @@ import csv
 import glob
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from mha_lab.tasks.errors import DataFileError
 from mha_lab.tasks.vocabulary import Vocabulary
 
 COLUMNS = ("source", "target")
+_EXAMPLE = ('"3 1 2"', '"1 2 3"')
 Value = str | list[str]
 
 
@@ -81,13 +82,14 @@ def _lines(file: Path, cache_dir: Path) -> list[str]:
         except DatasetGenerationError as error:
             reason = error.__cause__ or error
             if isinstance(reason, UnicodeDecodeError):
-                raise DataFileError(f"{_not_utf8(file)} is not UTF-8") from error
+                raise DataFileError(f"{not_utf8(file)} is not UTF-8") from error
         except Exception as error:  # whatever a damaged copy makes the reader raise
             reason = error
     raise DataFileError(f"{file}: cannot be read: {reason}") from reason
 
 
-def _not_utf8(file: Path) -> str:
+def not_utf8(file: Path) -> str:
+    """Where a file is not UTF-8."""
     with file.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             try:
@@ -97,7 +99,20 @@ def _not_utf8(file: Path) -> str:
     return str(file)
 
 
-def _parse_jsonl(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def parse_jsonl(
+    file: Path, lines: Iterable[str], columns: Sequence[str] = COLUMNS
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows, each with the number of its line.
+
+    Args:
+        file: named in errors.
+        lines: its lines.
+        columns: what each row must have.
+
+    Raises:
+        DataFileError: a line is no JSON, or no object.
+    """
+    example = ", ".join(f'"{name}": {text}' for name, text in zip(columns, _EXAMPLE, strict=False))
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -107,13 +122,19 @@ def _parse_jsonl(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[s
             raise DataFileError(f"{file}, line {number}: is not valid JSON: {error}") from error
         if not isinstance(row, dict):
             raise DataFileError(
-                f"{file}, line {number}: must be an object like "
-                f'{{"source": "3 1 2", "target": "1 2 3"}}, got {_shown(row)}'
+                f"{file}, line {number}: must be an object like {{{example}}}, got {_shown(row)}"
             )
         yield number, row
 
 
-def _parse_csv(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def parse_csv(
+    file: Path, lines: Iterable[str], columns: Sequence[str] = COLUMNS
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows, each with the number of the line where it begins; as ``parse_jsonl``.
+
+    Raises:
+        DataFileError: the header lacks a column, or a row has other than the header's.
+    """
     csv.field_size_limit(sys.maxsize)  # a text may be of any length
     reader = csv.reader(lines, strict=True)
     header: list[str] | None = None
@@ -128,7 +149,7 @@ def _parse_csv(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str
         if not row:
             continue
         if header is None:
-            header = _checked_header(file, number, row)
+            header = _checked_header(file, number, row, columns)
         elif len(row) != len(header):
             raise DataFileError(
                 f"{file}, line {number}: has {len(row)} values where the header names "
@@ -138,9 +159,11 @@ def _parse_csv(file: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str
             yield number, dict(zip(header, row, strict=True))
 
 
-def _checked_header(file: Path, number: int, row: Sequence[str]) -> list[str]:
+def _checked_header(
+    file: Path, number: int, row: Sequence[str], columns: Sequence[str]
+) -> list[str]:
     header = [name.strip() for name in row]
-    for column in COLUMNS:
+    for column in columns:
         if header.count(column) != 1:
             raise DataFileError(
                 f"{file}, line {number}: the header must name the column {column!r} once, "
@@ -149,7 +172,7 @@ def _checked_header(file: Path, number: int, row: Sequence[str]) -> list[str]:
     return header
 
 
-_PARSERS = {".jsonl": _parse_jsonl, ".csv": _parse_csv}
+_PARSERS = {".jsonl": parse_jsonl, ".csv": parse_csv}
 
 
 def _pair(file: Path, number: int, row: Mapping[str, Any]) -> Pair:
@@ -157,10 +180,19 @@ def _pair(file: Path, number: int, row: Mapping[str, Any]) -> Pair:
     for column in COLUMNS:
         if column not in row:
             raise DataFileError(f"{file}, line {number}: has no {column!r}")
-        if fault := _fault(row[column]):
-            raise DataFileError(f"{file}, line {number}: {column!r} {fault}")
+        check_value(file, number, column, row[column])
         values.append(row[column])
     return Pair(*values)
+
+
+def check_value(file: Path, number: int, column: str, value: Any) -> None:
+    """A value is text or a list of tokens.
+
+    Raises:
+        DataFileError: it is not.
+    """
+    if fault := _fault(value):
+        raise DataFileError(f"{file}, line {number}: {column!r} {fault}")
 
 
 def _fault(value: Any) -> str | None:

@@ -56,8 +56,12 @@ def claimed(folder: Path) -> Iterator[None]:
 def write_atomically(file: Path, text: str) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
     half = file.with_name(f".{file.name}.{os.getpid()}")
-    half.write_text(text, encoding="utf-8")
-    half.replace(file)
+    try:
+        half.write_text(text, encoding="utf-8")
+        half.replace(file)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
 
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:

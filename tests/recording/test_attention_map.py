@@ -11,10 +11,11 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 from mha_lab import AttentionMap, record_attention
-from mha_lab.maps import raster
+from mha_lab.maps import palette, raster
 from mha_lab.maps.plot import plot_maps
 from mha_lab.maps.raster import draw_maps
 
@@ -163,11 +164,46 @@ def test_quick_pictures(one):
     rgb = drawn.rgb()
     with Image.open(__import__("io").BytesIO(drawn.png())) as picture:
         np.testing.assert_array_equal(np.asarray(picture.convert("RGB")), rgb)
-    # The largest weight is the only yellow one of the colour map.
-    yellow = (rgb == [253, 231, 37]).all(-1)
-    ys, xs = np.nonzero(yellow)
+    # The largest weight alone has the darkest colour of the map.
+    darkest = (rgb == [22, 23, 49]).all(-1)
+    ys, xs = np.nonzero(darkest)
     assert np.ptp(ys) + 1 == np.ptp(xs) + 1 == 13
-    assert yellow.sum() == 169
+    assert darkest.sum() == 169
+
+
+def test_quick_pictures_tell_blocked_from_faint_and_below_zero():
+    maps = np.array([[[0.0, 1e-6], [1.0, -1.0]]])
+    rgb = draw_maps(maps).rgb()
+    colours = {tuple(int(x) for x in c) for c in rgb.reshape(-1, 3)}
+    ground, lines, faint, most = (236, 234, 240), (195, 191, 204), (255, 252, 240), (22, 23, 49)
+    assert {ground, lines, faint, most} <= colours
+    negative = np.rint(palette.negative(72)[-1] * 255).astype(int)
+    assert tuple(int(x) for x in negative) in colours
+    # Of scores, 0 is a value like any other.
+    rgb = draw_maps(maps, zero_is_blocked=False).rgb()
+    assert ground not in {tuple(int(x) for x in c) for c in rgb.reshape(-1, 3)}
+
+
+def test_figures_hatch_what_is_blocked_and_name_what_was_read_and_written():
+    weights = torch.tensor([[[[1.0, 0.0], [0.25, 0.75]]]])
+    tokens = [["<bos>", "3"]]
+    one = AttentionMap("dec", weights, "masked").with_tokens(tokens, tokens)
+    figure = plot_maps([one], title="3 1 → $1")
+    (panel,) = [ax for ax in figure.findobj(Axes) if ax.get_images()]
+    assert panel.get_images()[0].get_array().mask.tolist() == [[False, True], [False, False]]
+    assert panel.patch.get_hatch()
+    assert any(text.get_text() == r"3 1 → \$1" for text in figure.findobj(Text))
+    assert panel.get_images()[0].get_clim() == (0, 1)
+
+
+def test_figures_of_maps_that_subtract_have_a_scale_of_two_sides():
+    one = AttentionMap("dec", torch.tensor([[[[0.5, -0.2], [0.1, 0.3]]]]))
+    (image,) = [ax.get_images()[0] for ax in one.plot().axes if ax.get_images()]
+    assert image.get_clim() == (-0.5, 0.5)
+    low, zero, high = (image.cmap(image.norm(x))[:3] for x in (-0.5, 1e-9, 0.5))
+    np.testing.assert_allclose(low, palette.negative(256)[-1])
+    np.testing.assert_allclose(zero, palette.ember(256)[0])
+    np.testing.assert_allclose(high, palette.ember(256)[-1])
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (9, 700, 3), (1, 3, 700), (0, 3, 3), (2, 0, 3)])

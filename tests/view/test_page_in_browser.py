@@ -1,5 +1,6 @@
 """A page with maps inside, as a person uses it: at the sizes that people have, two at once."""
 
+import base64
 import csv
 import io
 from pathlib import Path
@@ -9,10 +10,14 @@ import pytest
 import torch
 from pages import make_maps, patterned, words
 
+import mha_lab
 from mha_lab import AttentionMap, show
+from mha_lab.maps import palette
 from mha_lab.view.gallery import Gallery
 
 pytestmark = pytest.mark.browser
+
+STATIC = Path(mha_lab.__file__).parent / "view" / "static"
 
 
 def colours_of(page, index=0):
@@ -361,3 +366,13 @@ def test_a_map_that_is_not_a_number_is_shown(page, tmp_path):
     page.open(Gallery([AttentionMap("x", weights)]).save(tmp_path / "a.html"), view="map", head=0)
     page.page.mouse.move(*page.cell(1, 1))
     assert page.get(".tooltip .weight").text_content() == "not a number"
+
+
+def test_pictures_have_the_colours_of_the_page(page):
+    """The palette is computed twice, once in each language."""
+    source = (STATIC / "draw" / "palette.js").read_text(encoding="utf-8")
+    address = "data:text/javascript;base64," + base64.b64encode(source.encode()).decode()
+    found = page.page.evaluate(f"import({address!r}).then((m) => [...m.colours('ember', false)])")
+    mine = np.concatenate([palette.ember(256), palette.negative(256)]) * 255
+    np.testing.assert_array_equal(np.rint(mine).ravel(), found)
+    assert palette.BLOCKED in (STATIC / "style.css").read_text(encoding="utf-8")
