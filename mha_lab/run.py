@@ -20,9 +20,11 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Checkpoint, Timer
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from rich.progress import Progress
 
 from mha_lab import config
 from mha_lab.build import Parts, build, build_parts
+from mha_lab.callbacks.run_progress import RunProgress
 from mha_lab.errors import MachineError, UserError, as_machine_error
 from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
 from mha_lab.training import growing_files, run_folder
@@ -44,6 +46,8 @@ def train(
     resume: bool = False,
     callbacks: Sequence[pl.Callback] = (),
     hparams: bool = True,
+    among: Progress | None = None,
+    says_what: bool = True,
 ) -> dict[str, Any]:
     """Train as configured and test the best checkpoint.
 
@@ -52,6 +56,8 @@ def train(
         resume: go on from the folder's newest checkpoint, or begin again where it has none yet.
         callbacks: further ones, after the configured.
         hparams: fill TensorBoard's HPARAMS tab; a sweep does that itself, for all its runs.
+        among: bars of which this run's becomes one.
+        says_what: print what is trained, and where, before the first step.
 
     Returns:
         The summary that is also written as ``summary.json``: ``status`` (``solved``,
@@ -72,6 +78,9 @@ def train(
         parts = build_parts(cfg)
         loggers = build_loggers(cfg)
         configured = build_callbacks(cfg, with_attention=parts.module.model.uses_attention)
+        for bar in configured:
+            if isinstance(bar, RunProgress):
+                bar.among = among
         timer = Timer()  # its time is in the checkpoints: a resumed run counts what went before
         trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
         with run_folder.claimed(folder) if trainer.is_global_zero else nullcontext():
@@ -79,7 +88,8 @@ def train(
             _listen(trainer, parts, stopping)
             summary = describe(cfg, parts)
             if trainer.is_global_zero and cfg.trainer.enable_progress_bar:
-                print(opening_lines(summary, trainer, folder), flush=True)
+                if says_what:
+                    print(opening_lines(summary, trainer, folder), flush=True)
                 if cfg.compile and trainer.strategy.root_device.type == "cpu":
                     _tell(COMPILED_ON_CPU)
             try:

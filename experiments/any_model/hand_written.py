@@ -1,7 +1,7 @@
 """Attention that is written by hand, as softmax(Q Kᵀ) V: no function of torch to recognise."""
 
+import sys
 import warnings
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -34,5 +34,6 @@ with warnings.catch_warnings(), record_attention(model) as nothing:
 with record_attention(model, softmax=True) as maps:
     model(ids)
 print(f"{len(nothing)} maps without softmax=True, {len(maps)} with it")
-print(maps[0].name, f"({maps[0].kind})", tuple(maps[0].weights.shape))
-maps[0].with_tokens([text], [text]).plot().savefig(Path(__file__).with_suffix(".png"), dpi=80)
+one = maps[0].with_tokens([text], [text])
+print(one.name, f"({one.kind})", tuple(one.weights.shape))
+one.plot().savefig(sys.argv[1] if sys.argv[1:] else "hand_written.png", dpi=80)

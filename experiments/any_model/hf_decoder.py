@@ -1,6 +1,6 @@
 """A Llama of Hugging Face with grouped queries, trained for a moment on text that repeats."""
 
-from pathlib import Path
+import sys
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -31,4 +31,4 @@ one = maps[0].with_tokens([text], [text])
 print("the second time it writes:", "".join(chr(ord("a") + i) for i in after))
 print(one.name, f"({one.kind})", tuple(one.weights.shape))
 print("induction score of each head:", *(f"{x:.1f}" for x in one.scores()["induction"]))
-one.plot().savefig(Path(__file__).with_suffix(".png"), dpi=80)
+one.plot().savefig(sys.argv[1] if sys.argv[1:] else "hf_decoder.png", dpi=80)

@@ -1,6 +1,6 @@
 """A BERT of Hugging Face, trained for a moment to fill gaps in text that stands there twice."""
 
-from pathlib import Path
+import sys
 
 import torch
 from transformers import BertConfig, BertForMaskedLM
@@ -33,4 +33,6 @@ with record_attention(model.eval()) as maps:
     filled = model(ids).logits.argmax(-1)[0, [8, 11]]
 print("gaps filled with:", *(chr(ord("a") + i) for i in filled))
 print(maps[0].name, f"({maps[0].kind})", tuple(maps[0].weights.shape))
-maps[0].with_tokens([text], [text]).plot().savefig(Path(__file__).with_suffix(".png"), dpi=80)
+maps[0].with_tokens([text], [text]).plot().savefig(
+    sys.argv[1] if sys.argv[1:] else "hf_encoder.png", dpi=80
+)

@@ -1,6 +1,6 @@
 """A T5 of Hugging Face, trained for a moment to write everything twice."""
 
-from pathlib import Path
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -33,4 +33,4 @@ print("planet ->", "".join(chr(ord("a") + i - 1) for i in twice))
 print(*(f"{one.name} ({one.kind})" for one in maps), sep="\n")
 axes = [(read, read), (written, written), (written, read)]
 labelled = [one.with_tokens(*tokens) for one, tokens in zip(maps, axes, strict=True)]
-plot_maps(labelled).savefig(Path(__file__).with_suffix(".png"), dpi=70)
+plot_maps(labelled).savefig(sys.argv[1] if sys.argv[1:] else "hf_encoder_decoder.png", dpi=70)

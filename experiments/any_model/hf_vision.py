@@ -1,6 +1,6 @@
 """A vision transformer of Hugging Face, trained for a moment to name the colour of a patch."""
 
-from pathlib import Path
+import sys
 
 import torch
 from matplotlib.figure import Figure
@@ -36,4 +36,4 @@ for i, ax in enumerate(Figure((6, 6.4), layout="constrained").subplots(3, 3).T.r
     alpha = 0.7 * (i % 3 > 0)  # the first row is the image alone
     ax.imshow(patches[i // 3, i % 3 - 1], clim=(0, 1), extent=(0, 8, 8, 0), alpha=alpha)
     ax.set(title=["image", "head 0", "head 1"][i % 3], xticks=[], yticks=[])
-ax.figure.savefig(Path(__file__).with_suffix(".png"), dpi=80)
+ax.figure.savefig(sys.argv[1] if sys.argv[1:] else "hf_vision.png", dpi=80)

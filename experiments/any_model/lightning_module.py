@@ -1,7 +1,7 @@
 """Someone else's LightningModule: one line logs its attention, and TensorBoard's files keep it."""
 
+import sys
 import tempfile
-from pathlib import Path
 
 import pytorch_lightning as pl
 import torch
@@ -36,4 +36,4 @@ with tempfile.TemporaryDirectory() as folder:
     stored = read_attention(folder)
 print(f"{stored[0].name}: logged at steps", *(one.step for one in stored))
 maps = [AttentionMap(f"step {s.step}", torch.from_numpy(s.weights)) for s in stored[::4]]
-plot_maps(maps).savefig(Path(__file__).with_suffix(".png"), dpi=80)
+plot_maps(maps).savefig(sys.argv[1] if sys.argv[1:] else "lightning_module.png", dpi=80)

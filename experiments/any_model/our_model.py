@@ -1,5 +1,6 @@
 """One of this project's own models, trained to copy: its cross-attention walks the diagonal."""
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,5 +19,7 @@ print(" ".join(prediction.source), "->", " ".join(prediction.output))
 for one in prediction.maps:
     print(f"{one.name} ({one.kind}): diagonal score {one.scores()['diagonal'].mean():.1f}")
 
-cross = [one for one in prediction.maps if one.kind == "cross"]
-plot_maps(cross).savefig(Path(__file__).with_suffix(".png"), dpi=80)
+cross = [one for one in prediction.drawn() if one.kind == "cross"]
+plot_maps(cross, title=prediction.title).savefig(
+    sys.argv[1] if sys.argv[1:] else "our_model.png", dpi=80
+)

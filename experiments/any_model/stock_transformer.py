@@ -1,6 +1,6 @@
 """torch's own nn.Transformer, trained for a moment to reverse: the anti-diagonal appears."""
 
-from pathlib import Path
+import sys
 
 import torch
 from torch import nn
@@ -36,4 +36,4 @@ print(*(f"{one.name} ({one.kind})" for one in maps), sep="\n")
 read, written = [[*"7391428"]], [["start", *"824193"]]
 axes = [(read, read), (written, written), (written, read)]
 labelled = [one.with_tokens(*tokens) for one, tokens in zip(maps, axes, strict=True)]
-plot_maps(labelled).savefig(Path(__file__).with_suffix(".png"), dpi=70)
+plot_maps(labelled).savefig(sys.argv[1] if sys.argv[1:] else "stock_transformer.png", dpi=70)

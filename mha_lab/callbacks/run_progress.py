@@ -4,15 +4,46 @@ from typing import Any
 
 import pytorch_lightning as pl
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
 
 from mha_lab.ranges import Size
 
+_WIDE = 100  # columns of a terminal
 _SHOWN = (
+    ("val/sequence_accuracy", "accuracy {:.4f}"),
     ("train/loss", "loss {:.2g}"),
     ("val/loss", "val {:.2g}"),
-    ("val/sequence_accuracy", "accuracy {:.4f}"),
 )
+
+
+def bars(console: Console) -> Progress:
+    """Bars, each with its name, how far it is, what was reached, and the time that is left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20 if console.width >= _WIDE else 8),
+        Reached(table_column=Column(no_wrap=True, overflow="ellipsis")),
+        TimeRemainingColumn(compact=True),
+        console=console,
+    )
+
+
+class Reached(ProgressColumn):
+    """``450/1,500`` and what a task's ``text`` says."""
+
+    def render(self, task: Task) -> Text:
+        """The text of one bar."""
+        of = f"/{task.total:,.0f}" if task.total is not None else ""
+        return Text(f"{task.completed:,.0f}{of}{task.fields.get('text', '')}")
 
 
 class RunProgress(pl.callbacks.ProgressBar):
@@ -32,7 +63,9 @@ class RunProgress(pl.callbacks.ProgressBar):
             raise ValueError(f"refresh_rate must be at least 1, got {refresh_rate}")
         self.refresh_rate = refresh_rate
         self._is_enabled = True
+        self.among: Progress | None = None  # bars of others, of which this one is a line
         self._bar: Progress | None = None
+        self._task = TaskID(0)
 
     def disable(self) -> None:
         """Show nothing: Lightning asks all processes but the first."""
@@ -45,19 +78,14 @@ class RunProgress(pl.callbacks.ProgressBar):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin, at the step where a resumed run goes on."""
         console = Console()
-        if not self._is_enabled or not console.is_terminal:
+        if not self._is_enabled or not (self.among or console.is_terminal):
             return
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f}{task.fields[text]}"),
-            TimeRemainingColumn(compact=True),
-            console=console,
-        )
+        self._bar = self.among or bars(console)
         # Training without end has no share that is done; the bar runs to and fro.
         total = trainer.max_steps if trainer.max_steps > 0 else None
-        self._bar.add_task("training", total=total, completed=trainer.global_step, text="")
-        self._bar.start()
+        self._task = self._bar.add_task("training", total=total, completed=trainer.global_step)
+        if self.among is None:
+            self._bar.start()
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Look at the metrics now and then."""
@@ -76,9 +104,7 @@ class RunProgress(pl.callbacks.ProgressBar):
         self._update(trainer)
         if any(getattr(callback, "solved", False) for callback in trainer.callbacks):  # type: ignore[attr-defined]
             step = trainer.global_step
-            self._bar.update(
-                self._bar.task_ids[0], description="[green]solved  ", total=step, completed=step
-            )
+            self._bar.update(self._task, description="[green]solved  ", total=step, completed=step)
         self._stop()
 
     def on_exception(self, *_: Any) -> None:
@@ -94,9 +120,11 @@ class RunProgress(pl.callbacks.ProgressBar):
         metrics = trainer.callback_metrics
         parts = [text.format(float(metrics[key])) for key, text in _SHOWN if key in metrics]
         text = "".join(f" · {part}" for part in parts)
-        self._bar.update(self._bar.task_ids[0], completed=trainer.global_step, text=text)
+        self._bar.update(self._task, completed=trainer.global_step, text=text)
 
     def _stop(self) -> None:
-        if self._bar is not None:
+        if self._bar is not None and self.among is None:
             self._bar.stop()
-            self._bar = None
+        elif self._bar is not None:
+            self._bar.remove_task(self._task)
+        self._bar = None

@@ -19,7 +19,8 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,10 @@ from mha_lab.errors import UserError, nearest
 from mha_lab.terminal import relative
 
 if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
+
+    from mha_lab.commands.multirun_display import MultirunDisplay
 
 _DOTTED_RESUME = "resume="
 _HYDRA_OPTIONS = (
@@ -42,6 +46,7 @@ _OPTIONS_WITH_VALUE = (
     "-c", "--cfg", "-p", "--package", "-i", "--info", "-cn", "--config-name", "-cd", "--config-dir",
 )  # fmt: skip
 _outcome: dict[str, Any] = {}  # what the job of a single run left for main
+_displays: list["MultirunDisplay"] = []  # of the multirun under way, in this process
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -101,14 +106,16 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     RunGuard.forget()
     words = sys.argv
     options, rest = _options_and_words(arguments)
-    check_choices(parse_words(rest), groups())
-    names = subdir_words(rest, groups()) if {"-m", "--multirun"} & set(options) else []
+    items = parse_words(rest)
+    check_choices(items, groups())
+    is_many = bool({"-m", "--multirun"} & set(options))
+    names = subdir_words(rest, groups()) if is_many else []
     # Hydra refuses words on both sides of an option.
     sys.argv = [words[0], *options, *search_path(), *rest, *names]
+    main = hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")
     try:
-        hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")(
-            _job
-        )()
+        with _display(items) if is_many else nullcontext():
+            main(_job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error, arguments)) from error
     except SystemExit:
@@ -124,6 +131,21 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     if "error" in _outcome:
         raise _outcome["error"]
     return int(_outcome.get("code", 0))
+
+
+@contextmanager
+def _display(items: Sequence["Override"]) -> Iterator[None]:
+    """The terminal of a multirun."""
+    from mha_lab.commands.multirun_display import MultirunDisplay, count_runs
+
+    varying = [item.key_or_group for item in items if item.is_sweep_override()]
+    display = MultirunDisplay(count_runs(items), varying)
+    _displays.append(display)
+    try:
+        with display.shown():
+            yield
+    finally:
+        _displays.remove(display)
 
 
 def _options_and_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -151,7 +173,10 @@ def _job(cfg: "DictConfig") -> None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     _forget_places(folder)
     try:
-        _outcome["code"] = _train_and_tell(finish(cfg))
+        if is_multirun:
+            _outcome["code"] = _train_among(finish(cfg), overrides)
+        else:
+            _outcome["code"] = _train_and_tell(finish(cfg))
         if is_multirun and _outcome["code"] > 128:
             # A signal ends the multirun, not one run of it.
             raise KeyboardInterrupt
@@ -168,6 +193,18 @@ def _job(cfg: "DictConfig") -> None:
         _record_failure(folder, overrides, f"{type(error).__name__}: {error}", code=1)
     finally:
         sys.argv = words
+
+
+def _train_among(cfg: "DictConfig", overrides: Sequence[str]) -> int:
+    """Train one of many runs: the multirun tells of it."""
+    from mha_lab.commands.multirun_display import MultirunDisplay
+
+    # A launcher may run jobs in processes of its own, which have no bar.
+    display = _displays[-1] if _displays else MultirunDisplay()
+    display.begins(overrides)
+    summary, code = _train(cfg, among=display.bars, says_what=False)
+    display.ends(Path(cfg.run_dir), summary)
+    return code
 
 
 def _forget_places(folder: Path) -> None:
@@ -200,10 +237,20 @@ def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: in
     print(f"mha_lab: {' '.join(overrides)}: {reason}", file=sys.stderr)
     summary = {"status": "failed", "reason": reason, "exit_code": code, "overrides": overrides}
     write_summary(folder, summary)
+    for display in _displays:
+        display.ends(folder, {})
 
 
 def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
     """Train and print the short summary; the run's folder is the last line."""
+    summary, code = _train(cfg, resume=resume)
+    if summary and int(os.environ.get("LOCAL_RANK", "0")) == 0:
+        print(summary_text(summary, Path(cfg.run_dir)))
+    return code
+
+
+def _train(cfg: "DictConfig", **how: Any) -> tuple[dict[str, Any], int]:
+    """Train; the summary, which is empty where training diverged, and the exit code."""
     from mha_lab.quick_start import import_lightning
 
     import_lightning()
@@ -211,13 +258,11 @@ def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
     from mha_lab.training.module import TrainingDiverged
 
     try:
-        summary = train(cfg, resume=resume)
+        summary = train(cfg, **how)
     except TrainingDiverged as error:
         print(f"mha_lab: {error}", file=sys.stderr)
-        return 1
-    if int(os.environ.get("LOCAL_RANK", "0")) == 0:
-        print(summary_text(summary, Path(cfg.run_dir)))
-    return int(summary.get("exit_code", 0))
+        return {}, 1
+    return summary, int(summary.get("exit_code", 0))
 
 
 def _time_text(summary: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axis import XAxis
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure, SubFigure
@@ -16,7 +17,9 @@ from mha_lab.maps import palette
 from mha_lab.maps.printable import WRITES, printable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.image import AxesImage
 
     from mha_lab.maps.interface import Drawable
 
@@ -121,17 +124,13 @@ def _draw(
     panels = one.weights[sample, heads].float().cpu().numpy()
     length, source = panels.shape[-2:]
     axes = figure.subplots(math.ceil(len(heads) / columns), columns, squeeze=False).ravel()
-    colours = _colours(panels)
+    colours = colours_of(panels)
     names = one.head_names(heads)
     # Above the first head, not above the figure: layouts give a figure's title no room of its own.
     title = printable(f"{one.name} ({one.kind})")
     points = min(10.0, 72 * (width - 1) / (0.6 * len(title)))
     for panel, (ax, weights, name) in enumerate(zip(axes, panels, names, strict=False)):
-        shown = np.ma.masked_equal(weights, 0.0)  # no colour: the hatched ground is seen
-        image = ax.imshow(shown, **colours, interpolation="nearest", aspect="auto")
-        ax.patch.set(facecolor=palette.BLOCKED, edgecolor=palette.HATCH, hatch="////", linewidth=0)
-        for spine in ax.spines.values():
-            spine.set_color(palette.HATCH)
+        image = show_weights(ax, weights, colours)
         ax.set_title(f"{title}\n{name}", fontsize=points, loc="left")
         title = ""
         _label(ax.yaxis, length, one.query_tokens[sample] if one.query_tokens else None)
@@ -147,8 +146,30 @@ def _draw(
     figure.colorbar(image, ax=list(axes), label="weight", fraction=0.05 / columns, pad=0.02)
 
 
-def _colours(weights: np.ndarray) -> dict[str, Any]:
-    """One colour scale for all heads: from 0, or as far below it as above where some are less."""
+def show_weights(ax: Axes, weights: Float[np.ndarray, "L S"], colours: dict[str, Any]) -> AxesImage:
+    """Draw one head's map in the project's colours, which are those of the page.
+
+    Args:
+        ax: Where.
+        weights: The map.
+        colours: From ``colours_of``.
+
+    Returns:
+        The image, for a colour bar. What is exactly 0, as where a mask blocks, is hatched.
+    """
+    shown = np.ma.masked_equal(weights, 0.0)  # no colour: the hatched ground is seen
+    ax.patch.set(facecolor=palette.BLOCKED, edgecolor=palette.HATCH, hatch="////", linewidth=0)
+    for spine in ax.spines.values():
+        spine.set_color(palette.HATCH)
+    return ax.imshow(shown, **colours, interpolation="nearest", aspect="auto")
+
+
+def colours_of(weights: Float[np.ndarray, "*maps"]) -> dict[str, Any]:
+    """One colour scale for some maps: from 0, or as far below it as above where some are less.
+
+    Returns:
+        Arguments for ``imshow`` and its like.
+    """
     highest = float(np.nanmax(np.abs(weights), initial=0.0)) or 1.0
     if not (weights < 0).any():
         return {"cmap": ListedColormap(palette.ember(256)), "vmin": 0.0, "vmax": highest}
