@@ -143,7 +143,8 @@ def _draw(
     is_written = any(WRITES in token for token in (one.query_tokens or [[]])[sample])
     figure.supylabel(f"query{WRITES}written" if is_written else "query", fontsize="medium")
     figure.supxlabel("key", fontsize="medium")
-    figure.colorbar(image, ax=list(axes), label="weight", fraction=0.05 / columns, pad=0.02)
+    label = "weight (hatched: exactly 0)" if (panels == 0).any() else "weight"
+    figure.colorbar(image, ax=list(axes), label=label, fraction=0.05 / columns, pad=0.02)
 
 
 def show_weights(ax: Axes, weights: Float[np.ndarray, "L S"], colours: dict[str, Any]) -> AxesImage:

@@ -6,7 +6,7 @@ import pytest
 
 from mha_lab import cli
 from mha_lab.commands import list as command
-from mha_lab.config import groups, options
+from mha_lab.config import groups, options, own_positions
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -20,7 +20,9 @@ def test_every_option_of_every_group_has_a_line(capsys: pytest.CaptureFixture[st
         heading = next(
             i for i, line in enumerate(lines) if line.lstrip("+").startswith(f"{group}=")
         )
+        own = own_positions(group)
         for name, said in options(group).items():
+            said += f"; position of its own: {own[name]}" if name in own else ""
             assert any(line.split() == [name, *said.split()] for line in lines[heading:])
 
 
