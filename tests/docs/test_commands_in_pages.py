@@ -21,6 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("pairs", "train", "val", "validation"):
         (tmp_path / f"{name}.jsonl").write_text(lines)
     (tmp_path / "test.csv").write_text("source,target\n1 2,2 1\n3 4,4 3\n")
+    (tmp_path / "sequences.txt").write_text("3 1 2\n7 5\n")
     run("train", "+experiment=copy", "hydra.run.dir=outputs/copy/FOLDER")
     run("train", "+experiment=sort", "hydra.run.dir=outputs/sort/FOLDER")
     run("train", "+experiment=copy", "hydra.run.dir=FOLDER")
