@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
@@ -63,6 +64,15 @@ def check_choices(items: Sequence[Override], groups: Sequence[str]) -> None:
                 f"{group} must be chosen, {group}=OPTION (python -m mha_lab list {group} names "
                 f"them), got {shown(value)}"
             )
+
+
+def plain(value: Any) -> Any:
+    """A parsed value without its quotes."""
+    if isinstance(value, dict):
+        return {plain(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return value.text if isinstance(value, QuotedString) else value
 
 
 def _remedy(parser: OverridesParser, word: str) -> str:

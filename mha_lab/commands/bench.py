@@ -7,6 +7,7 @@ Usage:
   python -m mha_lab bench recording   training with attention maps against training without
   python -m mha_lab bench sweep       eight trials as one sweep against eight runs
   python -m mha_lab bench pruning     what pruning saves of a search, and what it misses
+  python -m mha_lab bench solve       minGPT's sort demo against ours, until all is right
   python -m mha_lab bench tasks       how fast each task makes its sequences
   python -m mha_lab bench view        how fast maps are seen, beside bertviz and Inspectus
 
@@ -19,7 +20,7 @@ from types import ModuleType
 
 from mha_lab.errors import UserError, nearest
 
-_BENCHES = ("attention", "zoo", "loop", "recording", "sweep", "pruning", "tasks", "view")
+_BENCHES = ("attention", "zoo", "loop", "recording", "sweep", "pruning", "solve", "tasks", "view")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -92,5 +92,5 @@ def _show(study: "Study", found: dict[str, Any]) -> None:
     print()
     claims = claims_table(found)
     show_table(claims.columns, claims.rows)
-    print(f"\n{found['verdict']}, in {found['minutes']} minutes of training and measuring")
+    print(f"\n{found['verdict']}, in {found['minutes']} minutes of the processor")
     print(relative(study.report))

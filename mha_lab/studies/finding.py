@@ -25,7 +25,7 @@ def find(study: Study, rows: Sequence[Row], *, seconds: float) -> dict[str, Any]
     Args:
         study: in the form that was run.
         rows: everything that was measured.
-        seconds: that all runs took together.
+        seconds: that all runs took of the processor together.
     """
     judged = [judge(claim, rows) for claim in study.claims]
     return {
@@ -84,7 +84,7 @@ def to_markdown(found: dict[str, Any], shown: Table, *, with_figure: bool) -> st
         escape(shown.caption),
         markdown_table(shown),
         f"`{found['command']}`: {found['arms']} arms, {found['seeds']} seeds, "
-        f"{found['minutes']} minutes of training and measuring on one core."
+        f"{found['minutes']} minutes of the processor for training and measuring."
         + ("" if found["form"] == "full" else f" The {found['form']} form: no test is made."),
     ]
     return "\n\n".join(parts) + "\n"

@@ -11,7 +11,7 @@ from mha_lab.config import CONFIG_FILE, finish
 from mha_lab.studies.measuring import MEASURED, Measuring, read_measured
 from mha_lab.training.run_folder import read_summary, write_atomically, write_summary
 
-WORDS = "words.json"
+STARTED = "started.json"
 COMPLETE = ("solved", "finished")
 
 
@@ -29,7 +29,8 @@ def work(cfg: DictConfig, *, measuring: Measuring) -> None:
 
     folder = Path(HydraConfig.get().runtime.output_dir)
     words = list(HydraConfig.get().overrides.task)
-    write_atomically(folder / WORDS, json.dumps(words) + "\n")
+    spent, since = seconds_of(folder), time.process_time()
+    _note(folder, words, spent)
     try:
         _work(cfg, folder, measuring)
     except Exception as error:
@@ -38,17 +39,15 @@ def work(cfg: DictConfig, *, measuring: Measuring) -> None:
         if summary.get("status") not in COMPLETE:  # else it was the measuring that failed
             summary |= {"status": "failed", "exit_code": 1, "overrides": words}
         write_summary(folder, summary)
+    finally:
+        _note(folder, words, spent + time.process_time() - since)
 
 
 def _work(cfg: DictConfig, folder: Path, measuring: Measuring) -> None:
     summary = read_summary(folder)
     if summary.get("status") not in COMPLETE:
         summary = _train(cfg, folder)
-    started = time.perf_counter()
-    rows = measuring.rows(folder, summary)
-    spent = max(summary["wall_seconds"], summary["train_seconds"])
-    seconds = round(spent + time.perf_counter() - started, 3)
-    content = {"key": measuring.key, "seconds": seconds, "rows": rows}
+    content = {"key": measuring.key, "rows": measuring.rows(folder, summary)}
     write_atomically(folder / MEASURED, json.dumps(content) + "\n")
 
 
@@ -74,8 +73,22 @@ def is_done(folder: Path, measuring: Measuring) -> bool:
 
 def words_of(folder: Path) -> list[str] | None:
     """The overrides that a run was started with; None where none was."""
+    return _read_note(folder).get("words")
+
+
+def seconds_of(folder: Path) -> float:
+    """What a run took of the processor, training and measuring, whenever that was."""
+    return float(_read_note(folder).get("cpu_seconds", 0.0))
+
+
+def _note(folder: Path, words: list[str], seconds: float) -> None:
+    content = {"words": words, "cpu_seconds": round(seconds, 3)}
+    write_atomically(folder / STARTED, json.dumps(content) + "\n")
+
+
+def _read_note(folder: Path) -> dict[str, Any]:
     try:
-        content = json.loads((folder / WORDS).read_text(encoding="utf-8"))
+        content = json.loads((folder / STARTED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    return content if isinstance(content, list) else None
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -40,7 +40,7 @@ def launch(
 
     own = [
         f'hydra.sweep.dir="{folder.resolve()}"',
-        "hydra.output_subdir=null",  # words.json says what a run was started with
+        "hydra.output_subdir=null",  # started.json says what a run was started with
         "~hydra.callbacks.lab",  # it refuses folders that hold runs; here they go on
         "hydra/job_logging=disabled",
         "hydra/hydra_logging=disabled",

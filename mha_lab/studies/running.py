@@ -10,7 +10,7 @@ from mha_lab.config import complete, compose
 from mha_lab.errors import UserError
 from mha_lab.reporting.writing import check_out
 from mha_lab.studies import finding
-from mha_lab.studies.job import COMPLETE, is_done, words_of
+from mha_lab.studies.job import COMPLETE, is_done, seconds_of, words_of
 from mha_lab.studies.launching import launch
 from mha_lab.studies.measuring import Measuring, Row, measuring_of, read_measured
 from mha_lab.studies.progress import Bar
@@ -54,7 +54,7 @@ def run_study(
         _tell(console, f"{len(failed)} of {len(jobs)} runs failed: {'; '.join(sorted(reasons))}; "
                        "the same command tries them again")  # fmt: skip
         return None
-    found = finding.find(study, rows_of(study), seconds=seconds_of(study))
+    found = finding.find(study, rows_of(study), seconds=total_seconds(study))
     finding.write(study, rows_of(study), found)
     return found
 
@@ -69,9 +69,9 @@ def rows_of(study: Study) -> list[Row]:
     return rows
 
 
-def seconds_of(study: Study) -> float:
-    """What all runs took together, training and measuring."""
-    return float(sum(read_measured(study.runs / job.name)["seconds"] for job in study.jobs))
+def total_seconds(study: Study) -> float:
+    """What all runs took of the processor together, training and measuring."""
+    return sum(seconds_of(study.runs / job.name) for job in study.jobs)
 
 
 def state(study: Study) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from mha_lab import config
+from mha_lab import config, trust
 from mha_lab.errors import UserError, nearest
 from mha_lab.studies.places import FILE, is_installed
 from mha_lab.studies.spec import Claim, FigureSpec, Quick, Selector, Spec, make, words
+from mha_lab.words import parse_word, plain
 
 RUNS = Path("outputs/studies")
 _QUIET = "trainer.enable_progress_bar=false"  # one bar over all runs instead
@@ -205,7 +206,7 @@ def read(folder: Path, *, trusted: Sequence[str] = ()) -> Study:
     if len(set(names)) < len(names):
         raise UserError(f"study {name}: two grids of arms share an arm")
     _check_claims(study)
-    study.quick()
+    _check_words(study, file, trusted)
     return study
 
 
@@ -237,6 +238,16 @@ def _check_claims(study: Study) -> None:
             )
         for selector in (claim.at, claim.higher, claim.lower, claim.of):
             study.check_selector(place, selector or {})
+
+
+def _check_words(study: Study, file: Path, trusted: Sequence[str]) -> None:
+    """Overrides can be read, and choose no code that is not trusted."""
+    own = trust.own_targets(config.config_folder())
+    of_arms = [word for grid in study.grids for levels in grid.values()
+               for chosen in levels.values() for word in chosen]  # fmt: skip
+    for word in dict.fromkeys([*study.quick().settings, *of_arms]):
+        item = parse_word(word)
+        trust.check({item.key_or_group: plain(item.value())}, file, own, trusted)
 
 
 def _last_wins(overrides: Sequence[str]) -> list[str]:

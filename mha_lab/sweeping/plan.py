@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, Transformer
+from hydra.core.override_parser.types import ChoiceSweep, Override, Transformer
 
 from mha_lab import config, trust
 from mha_lab.errors import UserError
 from mha_lab.sweeping.settings import Settings, load
-from mha_lab.words import parse_words
+from mha_lab.words import parse_words, plain
 
 _SPACE = "sweep.space."
 
@@ -119,16 +119,7 @@ def _check_space(space: Mapping[str, str], file: Path, trusted: Sequence[str]) -
         (item,) = parse([f"{key}={text}"])
         value = item.value()
         for choice in value.list if isinstance(value, ChoiceSweep) else [value]:
-            trust.check({key: _plain(choice)}, file, own, trusted)
-
-
-def _plain(value: Any) -> Any:
-    """A parsed value without its quotes."""
-    if isinstance(value, dict):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value.text if isinstance(value, QuotedString) else value
+            trust.check({key: plain(choice)}, file, own, trusted)
 
 
 def _value(item: Override) -> Any:

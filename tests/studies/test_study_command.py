@@ -153,7 +153,9 @@ def test_mistakes_are_told_in_a_sentence(
             "claims[0] names layers=9",
         ),
         ({"claims": [{"measure": "b"}]}, "claims[0] must say says:"),
-        ({"settings": "attention._target_=os.system"}, "not a"),
+        ({"settings": "attention._target_=os.system"}, "running what a file names"),
+        ({"settings": ["attention={_target_: os.system}"]}, "running what a file names"),
+        ({"settings": "seed"}, "cannot read 'seed'"),
     ],
 )
 def test_a_study_that_contradicts_itself_is_refused(
