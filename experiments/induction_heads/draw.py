@@ -1,0 +1,102 @@
+"""The figure: loss and induction score over training; one head's map before, during and after."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mha_lab.reporting.drawing import INK, MUTED, SERIES
+from mha_lab.reporting.run_files import read_curves
+from mha_lab.studies.study import Study
+from mha_lab.tensorboard.reader import StoredMap, read_attention
+from mha_lab.view.gallery import Gallery
+
+sys.path.insert(0, str(Path(__file__).parent))
+from measure import halfway, per_head, scores
+
+sys.path.pop(0)
+
+
+def draw(study: Study, rows: list[dict[str, Any]]) -> Figure:
+    """Above the curves of both depths, every seed a line; below the maps of two layers, seed 0."""
+    figure = Figure(figsize=(9.2, 6.4), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.1))
+    for i, (axes, layers) in enumerate(zip(above.subplots(1, 2), ("one", "two"), strict=True)):
+        curves(study, axes, layers, is_first=i == 0)
+    maps(study, below)
+    return figure
+
+
+def curves(study: Study, axes: Any, layers: str, *, is_first: bool) -> None:
+    """Loss on the left axis, induction score on the right one."""
+    other = axes.twinx()
+    for job in study.jobs:
+        if job.levels["layers"] != layers:
+            continue
+        steps, loss = read_curves(study.runs / job.name)["val/loss"]
+        at, induction, _ = scores(study.runs / job.name)
+        axes.plot(steps, loss, color=SERIES[0], lw=1.3, alpha=0.8)
+        other.plot(at, induction, color=SERIES[1], lw=1.3, alpha=0.8)
+    axes.set_ylim(bottom=0)
+    other.set_ylim(0, 1)
+    other.grid(visible=False)
+    axes.set_title(f"{layers} layer{'s' if layers == 'two' else ''}")
+    axes.set_xlabel("step")
+    if is_first:
+        axes.set_ylabel("validation loss", color=SERIES[0])
+    else:
+        other.set_ylabel("induction score, best head", color=SERIES[1])
+
+
+def maps(study: Study, figure: Any) -> None:
+    """The head that ends as the best induction head, at the first, the middle and the last step."""
+    run = two_layers(study)
+    stored = read_attention(run)
+    at, induction, _ = scores(run)
+    last = [one for one in stored if one.step == at[-1]]
+    name = max(last, key=lambda one: per_head(one, "induction").max()).name
+    head = int(np.argmax(per_head(next(one for one in last if one.name == name), "induction")))
+    moments = {"before": at[0], "during": halfway(at, induction), "after": at[-1]}
+    for axes, (moment, step) in zip(figure.subplots(1, 3), moments.items(), strict=True):
+        one = next(one for one in stored if one.name == name and one.step == step)
+        draw_map(axes, one, head)
+        score = per_head(one, "induction")[head]
+        axes.set_title(f"{moment}: step {step:.0f}, score {score:.2f}")
+    figure.suptitle(f"{name}, head {head}: each row looks at what followed its symbol before",
+                    fontsize=10.5, color=INK, x=0.01, ha="left")  # fmt: skip
+
+
+def draw_map(axes: Any, one: StoredMap, head: int) -> None:
+    """One head's map of the first sample, with its tokens."""
+    tokens = one.query_tokens[0] if one.query_tokens else []
+    axes.imshow(one.weights[0, head], vmin=0, vmax=1, cmap="viridis")
+    axes.set_xticks(range(len(tokens)), tokens, fontsize=6.5)
+    axes.set_yticks(range(len(tokens)), tokens, fontsize=6.5)
+    axes.tick_params(labelcolor=MUTED)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def two_layers(study: Study) -> Path:
+    """The run that is shown: two layers, the first seed."""
+    job = next(job for job in study.jobs if job.levels["layers"] == "two")
+    return study.runs / job.name
+
+
+def attach(study: Study, rows: list[dict[str, Any]]) -> dict[str, bytes]:
+    """The same run as an interactive page: all heads of both layers, at some steps of the way."""
+    run = two_layers(study)
+    stored = read_attention(run)
+    at, induction, _ = scores(run)
+    middle = halfway(at, induction)
+    wanted = np.quantile(at, (0, 0.25, 0.5, 0.75, 1), method="nearest").tolist()
+    near = [step for step in at if abs(step - middle) <= 100]
+    shown = sorted({*wanted, *near})
+    page = Gallery(
+        [one.part(samples=[0]) for one in stored if one.step in shown],
+        title="Induction heads form: two layers, seed 0",
+    ).save(run / "induction_heads.html")
+    return {page.name: page.read_bytes()}
