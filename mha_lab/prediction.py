@@ -253,7 +253,7 @@ def _generate(
 ) -> Int[Tensor, "N T"]:
     # The longest target a model of this source can be asked for: twice its length, and some.
     limit = 2 * source.shape[1] + 8 if nothing is None else source.shape[1]
-    asked = {} if nothing is None else {"blanks": nothing}
+    asked: dict[str, Any] = {} if nothing is None else {"blanks": nothing}
     return module.model.generate(source, max_length=limit, **asked)
 
 

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from mha_lab.attention import parts
 from mha_lab.attention.allowed import restrict
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.grouped import check_kv_heads, join_maps, project_grouped, serve_groups
 from mha_lab.attention.mixing.none import NoMixing
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
@@ -46,7 +47,7 @@ from mha_lab.attention.normalise import make_norm
 from mha_lab.attention.patterns.full import Full
 from mha_lab.attention.pipeline import Steps, attend, weigh
 from mha_lab.attention.shown import weigh_values
-from mha_lab.attention.telling import bias_of, check_position, turned
+from mha_lab.attention.telling import bias_of, check_position, extend, turned
 from mha_lab.attention.weighting.softmax import Softmax
 from mha_lab.ranges import Positive, Probability, Size
 
@@ -186,6 +187,8 @@ class ComposedAttention(nn.Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool | None = None,
         is_causal: bool = False,
+        *,
+        cache: Cache | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend.
 
@@ -200,6 +203,7 @@ class ComposedAttention(nn.Module):
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask, and beside one both
                 apply.
+            cache: Holds earlier keys, to which these are added; then S counts them all.
 
         Returns:
             The output (N, L, E), and the weights that were applied to the values, before dropout:
@@ -223,13 +227,16 @@ class ComposedAttention(nn.Module):
             head_dim=self.head_dim,
             maps_per_head=self.maps_per_head,
         )
+        q, k = self.qk_norm(q, k)
+        start, x = 0 if cache is None else cache.length, query
+        q, k = turned(self.position, q, k, start)
+        if cache is not None:
+            k, v, x = extend(cache, self.position, x, k=k, v=v)
         sizes = Sizes(q.shape[0], self.num_heads, q.shape[2], k.shape[2])
         check_masks(attn_mask, key_padding_mask, query, sizes)
         if not (self.has_judged_float_mask or torch.compiler.is_compiling()):
             self.has_judged_float_mask = warn_if_zeros_and_ones(attn_mask, key_padding_mask)
-        q, k = self.qk_norm(q, k)
-        q, k = turned(self.position, q, k)
-        bias = self._bias(q, k, query)
+        bias = self._bias(q, k, x, start)
         mask, is_causal = merge_masks(
             attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q
         )
@@ -257,18 +264,18 @@ class ComposedAttention(nn.Module):
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output, weights
 
-    def _bias(self, q: Heads, k: Heads, query: Tensor) -> Tensor | None:
+    def _bias(self, q: Heads, k: Heads, x: Tensor, start: int) -> Tensor | None:
         """What the encoding adds to the scores, told of whole heads."""
         if self.position is None or hasattr(self.position, "rotate"):
             return None
         q = join_maps(q, self.maps_per_head)
         k = serve_groups(join_maps(k, self.maps_per_head), self.kv_heads, self.num_heads)
-        return bias_of(self.position, q, k, query)
+        return bias_of(self.position, q, k, x, start)
 
     def _pattern(self, sizes: Sizes, *, is_cross: bool, device: torch.device) -> Tensor | None:
         if is_cross and self.cross == "full":
             return None
-        if sizes.L != sizes.S:
+        if is_cross and sizes.L != sizes.S:
             parts.refuse(self.pattern, is_causal=False, is_cross=True)
         pattern: Tensor | None = self.pattern(sizes.L, sizes.S, device)
         return pattern

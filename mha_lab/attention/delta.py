@@ -21,11 +21,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
-from mha_lab.attention.states.delta import attend_delta, delta_weights
+from mha_lab.attention.states.delta import delta_from, delta_weights
 from mha_lab.ranges import Probability, Size
 
 
@@ -78,6 +79,8 @@ class DeltaRule(nn.Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = False,
         is_causal: bool = False,
+        *,
+        cache: Cache | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend.
 
@@ -90,6 +93,7 @@ class DeltaRule(nn.Module):
             attn_mask: The causal mask, bool or float; needed unless ``is_causal``.
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask.
+            cache: Holds the state of earlier keys; their masks were heeded when they came.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, L), averaged (N, L, L), or None. They
@@ -112,7 +116,7 @@ class DeltaRule(nn.Module):
         )
         require_causal("the delta rule", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
         beta = self.beta_proj(key).sigmoid().transpose(-1, -2).view(k.shape[:3])
-        heads = attend_delta(q, k, v, beta, seen.keys)
+        heads = delta_from(cache, q, k, v, beta, seen.keys)
         weights = delta_weights(q, k, v, beta, seen.keys) if need_weights else None
         heads = F.dropout(self.norm(heads.to(self.norm.weight.dtype)), self.dropout, self.training)
         output = self.out_proj(join_heads(heads, True))

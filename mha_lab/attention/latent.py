@@ -19,13 +19,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.masks import Sizes, check_masks, merge_masks
 from mha_lab.attention.multihead.projection import Heads, join_heads
 from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
 from mha_lab.attention.multihead.weights import weights_apart
-from mha_lab.attention.telling import bias_of, turned
+from mha_lab.attention.telling import bias_of, extend, turned
 from mha_lab.ranges import Probability, Size
 
 
@@ -97,6 +98,8 @@ class LatentAttention(nn.Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = False,
         is_causal: bool = False,
+        *,
+        cache: Cache | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend; arguments, results and errors are those of ``MultiheadAttention``, batch first.
 
@@ -109,6 +112,8 @@ class LatentAttention(nn.Module):
             attn_mask: Any mask that broadcasts to (N, H, L, S), or (N·H, L, S).
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only.
+            cache: Holds the narrow vectors of earlier keys, to which these are added; then S
+                counts them all. Key and value must be one tensor.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, S), averaged (N, L, S), or None.
@@ -123,15 +128,16 @@ class LatentAttention(nn.Module):
         is_batched = query.ndim == 3
         if not is_batched:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
-        sizes = Sizes(query.shape[0], self.num_heads, query.shape[1], key.shape[1])
         if key_padding_mask is not None and not is_batched and key_padding_mask.ndim == 1:
             key_padding_mask = key_padding_mask.unsqueeze(0)
+        start = 0 if cache is None else cache.length
+        q, k, v, x = self._project(query, key, value, cache)
+        sizes = Sizes(q.shape[0], self.num_heads, q.shape[2], k.shape[2])
         check_masks(attn_mask, key_padding_mask, query, sizes)
-        q, k, v = self._project(query, key, value)
         mask, is_causal = merge_masks(
             attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q
         )
-        mask, is_causal = self._with_bias(q, k, query, mask, is_causal)
+        mask, is_causal = self._with_bias(q, k, x, mask, is_causal, start)
         output, weights = _attend(
             q,
             k,
@@ -147,35 +153,49 @@ class LatentAttention(nn.Module):
             return output, weights
         return output.squeeze(0), None if weights is None else weights.squeeze(0)
 
-    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Heads, Heads, Heads]:
-        """Q and k (N, H, L|S, D + R) and v (N, H, S, D)."""
+    def _project(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: Cache | None
+    ) -> tuple[Heads, Heads, Heads, Tensor]:
+        """Q and k (N, H, L|S, D + R), v (N, H, S, D), and the queries that a bias may read."""
         D, R = self.head_dim, self.rotary_dim
+        x = query
         if self.q_down is not None and self.q_norm is not None:
             query = self.q_norm(_as(self.q_down(query), self.q_norm))
         q = self.q_up(query).unflatten(-1, (self.num_heads, D + R)).transpose(1, 2)
-        k, v, k_turned = self._keys_and_values(key)
-        if value is not key:
-            _, v, _ = self._keys_and_values(value)
+        narrow, k_turned = self._narrow(key)
         if R:
             q, q_turned = q.tensor_split([D], -1)
-            q_turned, k_turned = turned(self.position, q_turned, k_turned)
+            start = 0 if cache is None else cache.length
+            q_turned, k_turned = turned(self.position, q_turned, k_turned, start)
             q = torch.cat([q, q_turned], -1)
+        if cache is not None:
+            narrow, k_turned, x = extend(cache, self.position, x, narrow=narrow, turned=k_turned)
+        k, v = self._widen(narrow)
+        if value is not key:
+            _, v = self._widen(self._narrow(value)[0])
+        if R:
             k = torch.cat([k, k_turned.expand(-1, self.num_heads, -1, -1)], -1)
-        return q, k, v
+        return q, k, v, x
 
-    def _keys_and_values(self, x: Tensor) -> tuple[Heads, Heads, Heads]:
-        """K and v (N, H, S, D), and the key of the rotated numbers (N, 1, S, R)."""
-        narrow, turned = self.kv_down(x).tensor_split([self.kv_rank], -1)
-        both = self.kv_up(self.kv_norm(_as(narrow, self.kv_norm)))
-        both = both.unflatten(-1, (self.num_heads, 2 * self.head_dim)).transpose(1, 2)
-        k, v = both.chunk(2, -1)
-        return k, v, turned.unsqueeze(1)
+    def _narrow(self, x: Tensor) -> tuple[Tensor, Heads]:
+        """What keys and values are made of (N, S, kv_rank), and the key to be turned (N, 1, S, R).
+
+        These are all that a cache holds.
+        """
+        narrow, to_turn = self.kv_down(x).tensor_split([self.kv_rank], -1)
+        return self.kv_norm(_as(narrow, self.kv_norm)), to_turn.unsqueeze(1)
+
+    def _widen(self, narrow: Tensor) -> tuple[Heads, Heads]:
+        """K and v (N, H, S, D)."""
+        both = self.kv_up(narrow).unflatten(-1, (self.num_heads, 2 * self.head_dim))
+        k, v = both.transpose(1, 2).chunk(2, -1)
+        return k, v
 
     def _with_bias(
-        self, q: Heads, k: Heads, query: Tensor, mask: Mask | None, is_causal: bool
+        self, q: Heads, k: Heads, x: Tensor, mask: Mask | None, is_causal: bool, start: int
     ) -> tuple[Mask | None, bool]:
         """Add to the mask what an encoding that acts on the scores has to say."""
-        bias = None if self.rotary_dim else bias_of(self.position, q, k, query)
+        bias = None if self.rotary_dim else bias_of(self.position, q, k, x, start)
         if bias is None:
             return mask, is_causal
         bias = bias.to(q.dtype)

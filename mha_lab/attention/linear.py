@@ -15,10 +15,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.states.calls import packed_projection, project, shaped
-from mha_lab.attention.states.linear import attend_linear, linear_weights
+from mha_lab.attention.states.linear import linear_from, linear_weights
 from mha_lab.ranges import Probability, Size
 
 
@@ -60,6 +61,8 @@ class LinearAttention(nn.Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = False,
         is_causal: bool = False,
+        *,
+        cache: Cache | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend.
 
@@ -73,6 +76,7 @@ class LinearAttention(nn.Module):
                 float of 0 and -inf.
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask.
+            cache: Holds the state of earlier keys; their masks were heeded when they came.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, S), averaged (N, L, S), or None. Rows
@@ -88,11 +92,11 @@ class LinearAttention(nn.Module):
             query,
             key,
             value,
-            key_padding_mask,
+            key_padding_mask if cache is None or not cache.length else None,
             attn_mask,
             is_causal=is_causal,
         )
-        heads = attend_linear(q, k, v, *seen)
+        heads = linear_from(cache, q, k, v, *seen)
         weights = linear_weights(q, k, v, *seen) if need_weights else None
         heads = F.dropout(heads, self.dropout, self.training)
         return shaped(self.out_proj(join_heads(heads, True)), weights, query, average_attn_weights)

@@ -6,7 +6,8 @@ factory, called by keyword with those of ``num_heads`` and ``head_dim`` that its
 - **Weighting**: ``(scores, allowed) -> weights``. Scores (N, H, L, S) are -inf where a query may
   not attend, and no row is -inf throughout. ``allowed``, bool, broadcasts to them, and its last
   two axes are (L, S). What a weighting gives to blocked keys is set to 0 after it.
-- **Pattern**: ``(L, S, device) -> allowed``, bool (L, S) or (H, L, S), or None for every pair.
+- **Pattern**: ``(L, S, device) -> allowed``, bool (L, S) or (H, L, S), or None for every pair. The
+  queries are the last L of S positions: fewer where earlier ones were computed before (``cache``).
 - **Mixing**: ``(weights) -> weights``, from (N, maps_per_head · H, L, S) to (N, H, L, S).
 
 What a part may say, with the default where it says nothing:

@@ -19,11 +19,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.checks import check_sizes
 from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.states.calls import packed_projection, project, shaped
 from mha_lab.attention.states.causal import refuse_all_but_causal, require_causal
-from mha_lab.attention.states.retention import attend_retention, retention_weights
+from mha_lab.attention.states.retention import retention_from, retention_weights
 from mha_lab.attention.telling import turned
 from mha_lab.ranges import Probability, Size
 
@@ -92,6 +93,8 @@ class Retention(nn.Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = False,
         is_causal: bool = False,
+        *,
+        cache: Cache | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend.
 
@@ -104,6 +107,7 @@ class Retention(nn.Module):
             attn_mask: The causal mask, bool or float; needed unless ``is_causal``.
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask.
+            cache: Holds the state of earlier keys; their masks were heeded when they came.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, L), averaged (N, L, L), or None. They
@@ -125,8 +129,8 @@ class Retention(nn.Module):
             is_causal=is_causal,
         )
         require_causal("retention", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
-        q, k = turned(self.position, q, k)
-        heads = attend_retention(q, k, v, seen.keys)
+        q, k = turned(self.position, q, k, 0 if cache is None else cache.length)
+        heads = retention_from(cache, q, k, v, seen.keys)
         weights = retention_weights(q, k, v, seen.keys) if need_weights else None
         heads = F.dropout(
             F.rms_norm(heads, heads.shape[-1:], eps=1e-6), self.dropout, self.training

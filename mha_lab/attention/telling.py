@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache, positions_from
 from mha_lab.attention.multihead.projection import Heads
 
 _WAYS = ("rotate", "score_bias", "bias")
@@ -25,17 +25,17 @@ def check_position(position: nn.Module | None) -> None:
         )
 
 
-def turned(position: nn.Module | None, q: Heads, k: Heads) -> tuple[Heads, Heads]:
-    """Queries (N, H, L, D) and keys (N, Hk, S, D) that know where they are."""
+def turned(position: nn.Module | None, q: Heads, k: Heads, start: int = 0) -> tuple[Heads, Heads]:
+    """Queries (N, H, L, D) and keys (N, Hk, S, D) that know where they are, from start on."""
     if not hasattr(position, "rotate"):
         return q, k
     tell: Any = position
-    turned_q, turned_k = tell.rotate(q, k, count(q), count(k))
+    turned_q, turned_k = tell.rotate(q, k, positions_from(start, q), positions_from(start, k))
     return turned_q, turned_k
 
 
 def bias_of(
-    position: nn.Module | None, q: Heads, k: Heads, x: Tensor
+    position: nn.Module | None, q: Heads, k: Heads, x: Tensor, start: int = 0
 ) -> Float[Tensor, "..."] | None:
     """What is added to the scores, broadcastable to (N, H, L, S), or None.
 
@@ -43,20 +43,34 @@ def bias_of(
         position: An encoding, or None.
         q: Projected queries (N, H, L, D).
         k: Projected keys (N, H, S, D).
-        x: The query of the call, (N, L, E) or unbatched (L, E).
+        x: The query of the call, (N, L, E) or unbatched (L, E), behind those that a cache holds.
+        start: Where the first query stands; keys begin at 0.
     """
+    where = positions_from(start, q), positions_from(0, k)
     tell: Any = position
     if hasattr(position, "score_bias"):
-        added: Tensor = tell.score_bias(
-            q, k, x if x.ndim == 3 else x.unsqueeze(0), count(q), count(k)
-        )
+        added: Tensor = tell.score_bias(q, k, x if x.ndim == 3 else x.unsqueeze(0), *where)
         return added
     if hasattr(position, "bias"):
-        added = tell.bias(count(q), count(k))
+        added = tell.bias(*where)
         return added
     return None
 
 
-def count(x: Heads) -> Tensor:
-    """Positions 0, 1, 2, ... of the third axis."""
-    return torch.arange(x.shape[2], device=x.device)
+def extend(
+    cache: Cache, position: nn.Module | None, x: Tensor, **new: Tensor
+) -> tuple[Tensor, ...]:
+    """Keep what belongs to new keys, and what an encoding will read of them.
+
+    Args:
+        cache: Of the call.
+        position: An encoding, or None.
+        x: The query of the call, (N, L, E).
+        new: As ``Cache.extend`` takes it.
+
+    Returns:
+        What belongs to all keys, then x or, where the encoding reads it, all there was of it.
+    """
+    if not hasattr(position, "score_bias"):
+        return *cache.extend(**new), x
+    return cache.extend(**new, x=x if x.ndim == 3 else x.unsqueeze(0))

@@ -9,6 +9,7 @@ Usage:
   python -m mha_lab bench pruning     what pruning saves of a search, and what it misses
   python -m mha_lab bench solve       minGPT's sort demo against ours, until all is right
   python -m mha_lab bench tasks       how fast each task makes its sequences
+  python -m mha_lab bench decode      greedy decoding with a key-value cache against without
   python -m mha_lab bench view        how fast maps are seen, beside bertviz and Inspectus
 
 `python -m mha_lab bench attention --help` tells each one's settings.
@@ -20,7 +21,18 @@ from types import ModuleType
 
 from mha_lab.errors import UserError, nearest
 
-_BENCHES = ("attention", "zoo", "loop", "recording", "sweep", "pruning", "solve", "tasks", "view")
+_BENCHES = (
+    "attention",
+    "zoo",
+    "loop",
+    "recording",
+    "sweep",
+    "pruning",
+    "solve",
+    "tasks",
+    "decode",
+    "view",
+)
 
 
 def main(arguments: Sequence[str]) -> int:

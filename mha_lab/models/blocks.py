@@ -5,14 +5,28 @@ DecoderBlock equal ``nn.TransformerEncoderLayer`` and ``nn.TransformerDecoderLay
 """
 
 from functools import partial
+from typing import NamedTuple
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache, takes_cache
 from mha_lab.models.checks import check_block, check_use
 from mha_lab.models.interface import AttentionFactory
 from mha_lab.models.positioned import EncodingMaker, attend_with_positions, self_attention
 from mha_lab.models.sublayers import FeedForward, Residual, attend
+
+
+class BlockCache(NamedTuple):
+    """What the attention modules of one block keep while a sequence is decoded.
+
+    Attributes:
+        own: of self-attention.
+        cross: of cross-attention, whose keys never change.
+    """
+
+    own: Cache
+    cross: Cache
 
 
 class EncoderBlock(nn.Module):
@@ -77,6 +91,7 @@ class EncoderBlock(nn.Module):
         key_padding_mask: Bool[Tensor, "N L"] | None = None,
         attn_mask: Bool[Tensor, "L L"] | None = None,
         is_causal: bool = False,
+        cache: BlockCache | None = None,
     ) -> Float[Tensor, "N L E"]:
         """Map a sequence.
 
@@ -85,6 +100,7 @@ class EncoderBlock(nn.Module):
             key_padding_mask: True where a key is padding.
             attn_mask: True where a query may not see a key.
             is_causal: says that ``attn_mask`` is the causal mask.
+            cache: holds what came before x; see ``mha_lab.attention.cache``.
         """
         attend_self = partial(
             attend_with_positions,
@@ -94,9 +110,14 @@ class EncoderBlock(nn.Module):
             key_padding_mask=key_padding_mask,
             attn_mask=attn_mask,
             is_causal=is_causal,
+            cache=None if cache is None else cache.own,
         )
         x = self.self_residual(x, attend_self)
         return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]
+
+    def new_cache(self) -> BlockCache | None:
+        """An empty cache; None where the attention takes none."""
+        return new_cache(self.self_attn)
 
 
 class DecoderBlock(nn.Module):
@@ -164,6 +185,7 @@ class DecoderBlock(nn.Module):
         attn_mask: Bool[Tensor, "T T"] | None = None,
         is_causal: bool = False,
         memory_key_padding_mask: Bool[Tensor, "N S"] | None = None,
+        cache: BlockCache | None = None,
     ) -> Float[Tensor, "N T E"]:
         """Map a sequence in the light of a memory.
 
@@ -174,6 +196,7 @@ class DecoderBlock(nn.Module):
             attn_mask: True where a position of x may not see another one.
             is_causal: says that ``attn_mask`` is the causal mask.
             memory_key_padding_mask: True where a position of the memory is padding.
+            cache: holds what came before x, and keys and values of the memory.
         """
         attend_self = partial(
             attend_with_positions,
@@ -183,10 +206,21 @@ class DecoderBlock(nn.Module):
             key_padding_mask=key_padding_mask,
             attn_mask=attn_mask,
             is_causal=is_causal,
+            cache=None if cache is None else cache.own,
         )
+        attend_cross = partial(attend, self.cross_attn, key_padding_mask=memory_key_padding_mask)
+        if cache is not None:
+            attend_cross = partial(attend_cross, cache=cache.cross)
+            memory = memory[:, : 0 if cache.cross.length else None]  # once is enough
         x = self.self_residual(x, attend_self)
-        x = self.cross_residual(
-            x,
-            lambda y: attend(self.cross_attn, y, memory, key_padding_mask=memory_key_padding_mask),
-        )
+        x = self.cross_residual(x, lambda y: attend_cross(y, memory))
         return self.feedforward_residual(x, self.feedforward)  # type: ignore[no-any-return]
+
+    def new_cache(self) -> BlockCache | None:
+        """An empty cache; None where an attention takes none."""
+        return new_cache(self.self_attn, self.cross_attn)
+
+
+def new_cache(*modules: nn.Module) -> BlockCache | None:
+    """An empty cache for attention modules that all take one, else None."""
+    return BlockCache(Cache(), Cache()) if all(map(takes_cache, modules)) else None

@@ -4,6 +4,7 @@ Paper: Radford et al. 2018, "Improving Language Understanding by Generative Pre-
 """
 
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,7 +15,7 @@ from mha_lab.models.checks import Activation, Norm
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.positioned import place
-from mha_lab.models.sequences import causal_mask, decode_greedily
+from mha_lab.models.sequences import causal_masks, decode_greedily, fill, to_fill
 from mha_lab.models.stack import Stack
 from mha_lab.ranges import BelowOne, Size
 from mha_lab.tasks.vocabulary import Vocabulary
@@ -77,13 +78,7 @@ class Decoder(SequenceModel):
         self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]
     ) -> Float[Tensor, "N T V"]:
         """Logits of each target token, given the source and the target's earlier tokens."""
-        sequence = join(source, target)
-        # Padding follows every real token: the causal mask hides it already.
-        x = self.decoder(
-            self.embedding(sequence),
-            attn_mask=causal_mask(sequence.size(1), sequence.device),
-            is_causal=True,
-        )
+        x = self._read(join(source, target))
         # <sep> stands where the source's <eos> stood; from there on the target is predicted.
         steps = torch.arange(target.size(1), device=target.device)
         where = (_source_lengths(source) + steps)[..., None].expand(-1, -1, x.size(-1))
@@ -96,8 +91,13 @@ class Decoder(SequenceModel):
         *,
         max_length: int,
         blanks: Bool[Tensor, "N T"] | None = None,
+        use_cache: bool = True,
     ) -> Int[Tensor, "N T"]:
         """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
+        caches = self.decoder.new_caches() if use_cache and self.embedding.takes_start else None
+        if caches is not None:
+            wanted = to_fill(len(source), max_length, source.device, blanks)
+            return self._generate_with(caches, source, wanted)
 
         def next_logits(output: Tensor) -> Tensor:
             # The last column is what is asked for; its content is not read.
@@ -112,6 +112,42 @@ class Decoder(SequenceModel):
             device=source.device,
             blanks=blanks,
         )
+
+    def _generate_with(
+        self, caches: list[Any], source: Int[Tensor, "N S"], wanted: Int[Tensor, "N T"]
+    ) -> Int[Tensor, "N T"]:
+        """Decode column by column of ``source <sep> target``, as Llama's first code does.
+
+        So all rows are at the same position, whatever the lengths of their sources: where a row is
+        still in its source, the next token is given.
+        """
+        lengths = _source_lengths(source)
+        given = join(source, nn.functional.pad(wanted, (0, 1)))
+
+        def next_logits(output: Tensor) -> Tensor:
+            logits: Tensor = self.output(self._read(output, caches)[:, -1])
+            return logits
+
+        columns = fill(self, next_logits, given, start=int(lengths.min()) + 1)
+        columns = nn.functional.pad(columns, (0, given.size(1) - columns.size(1)))
+        steps = torch.arange(1, wanted.size(1) + 1, device=source.device)
+        output = columns.gather(1, lengths + steps)
+        ends = (output == Vocabulary.EOS).any(0).nonzero()
+        is_open = (output != Vocabulary.EOS).all(1).any()
+        return output if is_open else output[:, : int(ends.max()) + 1]
+
+    def _read(
+        self, sequence: Int[Tensor, "N L"], caches: list[Any] | None = None
+    ) -> Float[Tensor, "N l E"]:
+        """What the stack makes of a sequence; of that alone which is not in the caches."""
+        start = 0 if caches is None else caches[0].own.length
+        # Padding follows every real token: the causal mask hides it already.
+        output: Tensor = self.decoder(
+            self.embedding(sequence[:, start:], start),
+            **causal_masks(sequence.size(1), start, sequence.device),
+            caches=caches,
+        )
+        return output
 
     def attention_axes(
         self, source: Int[Tensor, "N S"], target: Int[Tensor, "N T"]

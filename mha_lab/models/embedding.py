@@ -1,8 +1,11 @@
 """From token ids to vectors that know their place."""
 
+import inspect
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import positions_from
 from mha_lab.models.interface import PositionFactory
 
 
@@ -24,7 +27,14 @@ class TokenEmbedding(nn.Module):
         self.position = position(embed_dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, ids: Int[Tensor, "N L"]) -> Float[Tensor, "N L E"]:
-        """Embed token ids."""
-        output: Tensor = self.dropout(self.position(self.token(ids)))
+    def forward(self, ids: Int[Tensor, "N L"], start: int = 0) -> Float[Tensor, "N L E"]:
+        """Embed token ids, of which the first column stands at position ``start``."""
+        tokens = self.token(ids)
+        where = {} if start == 0 else {"positions": positions_from(start, tokens)}
+        output: Tensor = self.dropout(self.position(tokens, **where))
         return output
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether the encoding can be told where a sequence goes on."""
+        return "positions" in inspect.signature(self.position.forward).parameters

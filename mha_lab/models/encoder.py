@@ -110,8 +110,12 @@ class Encoder(SequenceModel):
         *,
         max_length: int,
         blanks: Bool[Tensor, "N T"] | None = None,
+        use_cache: bool = True,
     ) -> Int[Tensor, "N T"]:
-        """The most likely tokens: each row up to its ``<eos>``, then ``<pad>``."""
+        """The most likely tokens: each row up to its ``<eos>``, then ``<pad>``.
+
+        All are read in one pass, so there is nothing that a cache could save.
+        """
         logits: Tensor | None = None
 
         def next_logits(output: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Paper: Vaswani et al. 2017, "Attention Is All You Need".
 """
 
 from functools import partial
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from mha_lab.models.checks import Activation, Norm
 from mha_lab.models.embedding import TokenEmbedding
 from mha_lab.models.interface import AttentionFactory, Axes, PositionFactory, SequenceModel
 from mha_lab.models.positioned import place
-from mha_lab.models.sequences import causal_mask, decode_greedily, padding_mask, shift_right
+from mha_lab.models.sequences import causal_masks, decode_greedily, padding_mask, shift_right
 from mha_lab.models.stack import Stack
 from mha_lab.ranges import BelowOne, Size
 
@@ -86,17 +87,20 @@ class EncoderDecoder(SequenceModel):
         *,
         max_length: int,
         blanks: Bool[Tensor, "N T"] | None = None,
+        use_cache: bool = True,
     ) -> Int[Tensor, "N T"]:
         """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
         padding = padding_mask(source)
         memory: Tensor | None = None
+        can_go_on = use_cache and self.target_embedding.takes_start
+        caches = self.decoder.new_caches() if can_go_on else None
 
         def next_logits(output: Tensor) -> Tensor:
             nonlocal memory
             if memory is None:
                 memory = self._encode(source, padding)
-            target = nn.functional.pad(output, (0, 1))
-            return self._decode(memory, padding, shift_right(target))[:, -1]
+            shifted = shift_right(nn.functional.pad(output, (0, 1)))
+            return self._decode(memory, padding, shifted, caches)[:, -1]
 
         return decode_greedily(
             self,
@@ -129,14 +133,16 @@ class EncoderDecoder(SequenceModel):
         memory: Float[Tensor, "N S E"],
         padding: Bool[Tensor, "N S"],
         shifted: Int[Tensor, "N T"],
+        caches: list[Any] | None = None,
     ) -> Float[Tensor, "N T V"]:
         # Padding follows every real token of the target: the causal mask hides it already.
+        start = 0 if caches is None else caches[0].own.length
         x = self.decoder(
-            self.target_embedding(shifted),
+            self.target_embedding(shifted[:, start:], start),
             memory,
-            attn_mask=causal_mask(shifted.size(1), shifted.device),
-            is_causal=True,
+            **causal_masks(shifted.size(1), start, shifted.device),
             memory_key_padding_mask=padding,
+            caches=caches,
         )
         logits: Tensor = self.output(x)
         return logits

@@ -62,6 +62,7 @@ class SequenceModel(nn.Module, ABC):
         *,
         max_length: int,
         blanks: Bool[Tensor, "N T"] | None = None,
+        use_cache: bool = True,
     ) -> Int[Tensor, "N T"]:
         """Decode greedily, in evaluation mode: each row up to its ``<eos>``, then ``<pad>``.
 
@@ -72,6 +73,8 @@ class SequenceModel(nn.Module, ABC):
             max_length: the most tokens to produce, ``<eos>`` counted.
             blanks: True where nothing is asked: there the output, and what later steps read of
                 it, is ``<pad>``, as in the targets of such tasks.
+            use_cache: whether each token is computed once, where attention and positions can go on
+                from earlier ones. The output is the same.
         """
 
     @abstractmethod

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache, positions_from
 from mha_lab.models.checks import check_heads, check_use
 from mha_lab.models.interface import AttentionFactory, PositionFactory
 from mha_lab.models.sequences import causal_mask
@@ -110,6 +111,7 @@ def attend_with_positions(
     key_padding_mask: Bool[Tensor, "N L"] | None,
     attn_mask: Bool[Tensor, "L L"] | None,
     is_causal: bool,
+    cache: Cache | None = None,
 ) -> Float[Tensor, "N L E"]:
     """Call self-attention, with the encoding's bias in the mask where there is one.
 
@@ -121,25 +123,29 @@ def attend_with_positions(
         key_padding_mask: True where a key is padding.
         attn_mask: True where a query may not see a key.
         is_causal: says that ``attn_mask`` is the causal mask.
+        cache: holds what came before x.
     """
+    own = {} if cache is None else {"cache": cache}
     if encoding is None:
         masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
-        return attend(module, x, x, is_causal=is_causal, **masks)
+        return attend(module, x, x, is_causal=is_causal, **masks, **own)
     if is_causal and attn_mask is None:
         attn_mask = causal_mask(x.shape[1], x.device)
-    bias = _bias(encoding, x, attn_mask)
+    bias = _bias(encoding, x, attn_mask, start=0 if cache is None else cache.length)
     # Such a mask is not the causal one, so the call may not say is_causal: torch would drop it.
     if getattr(module, "broadcasts_masks", False):
-        return attend(module, x, x, key_padding_mask=key_padding_mask, attn_mask=bias[None])
-    N, L, _ = x.shape
-    of_samples = bias.expand(N, num_heads, L, L).reshape(N * num_heads, L, L)
+        mask = bias[None]
+        return attend(module, x, x, key_padding_mask=key_padding_mask, attn_mask=mask, **own)
+    N, (_, L, S) = len(x), bias.shape
+    of_samples = bias.expand(N, num_heads, L, S).reshape(N * num_heads, L, S)
     padding = _as_float(key_padding_mask, bias.dtype)
-    return attend(module, x, x, key_padding_mask=padding, attn_mask=of_samples)
+    return attend(module, x, x, key_padding_mask=padding, attn_mask=of_samples, **own)
 
 
-def _bias(encoding: nn.Module, x: Tensor, blocked: Tensor | None) -> Tensor:
-    places = torch.arange(x.shape[1], device=x.device)
-    bias: Tensor = encoding.bias(places, places)  # type: ignore[operator]
+def _bias(encoding: nn.Module, x: Tensor, blocked: Tensor | None, *, start: int) -> Tensor:
+    of_queries = positions_from(start, x)
+    of_keys = torch.arange(start + x.shape[1], device=x.device)
+    bias: Tensor = encoding.bias(of_queries, of_keys)  # type: ignore[operator]
     bias = bias.to(x.dtype)
     return bias if blocked is None else bias.masked_fill(blocked, -torch.inf)
 

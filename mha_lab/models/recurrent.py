@@ -77,8 +77,12 @@ class Recurrent(SequenceModel):
         *,
         max_length: int,
         blanks: Bool[Tensor, "N T"] | None = None,
+        use_cache: bool = True,
     ) -> Int[Tensor, "N T"]:
-        """Decode greedily: each row up to its ``<eos>``, then ``<pad>``."""
+        """Decode greedily: each row up to its ``<eos>``, then ``<pad>``.
+
+        The state is all that is ever kept, with or without ``use_cache``.
+        """
         state: State | None = None
 
         def next_logits(output: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Blocks one after the other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxtyping import Float
@@ -31,10 +31,21 @@ class Stack(nn.Module):
         self.norm = nn.LayerNorm(embed_dim) if norm == "pre" else nn.Identity()
 
     def forward(
-        self, x: Float[Tensor, "N L E"], *inputs: Any, **masks: Any
+        self,
+        x: Float[Tensor, "N L E"],
+        *inputs: Any,
+        caches: Sequence[Any] | None = None,
+        **masks: Any,
     ) -> Float[Tensor, "N L E"]:
-        """Hand ``inputs`` and ``masks`` to every block."""
-        for layer in self.layers:
-            x = layer(x, *inputs, **masks)
+        """Hand ``inputs`` and ``masks`` to every block, and to each its own cache, if any."""
+        for i, layer in enumerate(self.layers):
+            own = {} if caches is None else {"cache": caches[i]}
+            x = layer(x, *inputs, **masks, **own)
         output: Tensor = self.norm(x)
         return output
+
+    def new_caches(self) -> list[Any] | None:
+        """Empty caches, one a block; None where a block's attention takes none."""
+        layers: Iterable[Any] = self.layers
+        caches = [layer.new_cache() for layer in layers]
+        return None if None in caches else caches

@@ -15,6 +15,13 @@ def distances(q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]) -> I
     return offsets(q_positions, k_positions).abs()
 
 
+def reach(positions: Int[Tensor, "L"]) -> int:
+    """How long a sequence is that ends at the last of these ascending positions."""
+    if not len(positions) or positions.is_meta or torch.compiler.is_compiling():
+        return len(positions)
+    return int(positions[-1]) + 1
+
+
 def at_least_float32(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Half precision cannot count positions beyond a few hundred."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -60,9 +60,9 @@ class ForgettingPositions(nn.Module):
         """What is added to the scores.
 
         Args:
-            q: not read.
+            q: (N, H, L, D), of the last tokens.
             k: (N, H, S, D), of the same tokens as x.
-            x: (N, L, E).
+            x: (N, S, E).
             q_positions: not read.
             k_positions: not read.
 
@@ -78,4 +78,6 @@ class ForgettingPositions(nn.Module):
                 f"queries and keys must be the same tokens, got {x.shape[-2]} and {k.shape[-2]}"
             )
         forgotten = F.logsigmoid(at_least_float32(self.gate(x))).transpose(1, 2).cumsum(-1)
-        return (forgotten[..., :, None] - forgotten[..., None, :]).tril()
+        earlier = x.shape[-2] - q.shape[-2]  # tokens that have no query any more: a cache has them
+        rows = forgotten[..., earlier:, None] - forgotten[..., None, :]
+        return rows.tril(earlier)

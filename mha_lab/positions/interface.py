@@ -10,7 +10,8 @@ An encoding acts in one of three places, and says so by ``acts_on``:
   is added to the scaled scores before the softmax. It joins the float mask where an attention
   module knows nothing of positions. What reads the content instead has
   ``score_bias(q, k, x, q_positions, k_positions)`` -> (N, H, L, S): q and k as projected (q not
-  scaled; k repeated to H heads), x (N, L, E) the query that the attention was called with.
+  scaled; k repeated to H heads), x (N, L, E) the query that the attention was called with, and
+  before it, where keys come from a cache, those of the calls before.
 
 ``forward`` of these two is not called. Positions are whole numbers, (L,) and (S,), with 0 for the
 first; they need not be 0, 1, 2, ...: a cache goes on in the middle, and ``randomized`` draws them.

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_lab.positions.distances import reach
 from mha_lab.ranges import Size
 
 
@@ -66,6 +67,8 @@ class LearnedPositions(nn.Module):
             ValueError: L is beyond the table.
         """
         length = embeddings.shape[-2]
+        if positions is not None and not self.training:
+            length = reach(positions)
         if length > self.max_length:
             raise ValueError(
                 f"a sequence of length {length} is longer than position.max_length="

@@ -26,6 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_lab.positions.distances import reach
 from mha_lab.positions.interface import Place, make_encoding, place_of
 from mha_lab.ranges import Size
 
@@ -103,7 +104,7 @@ class Drawn(nn.Module):
         Raises:
             ValueError: more places than ``max_length``.
         """
-        length = max(len(row) for row in places)
+        length = max(len(row) if self.training else reach(row) for row in places)
         if length > self.max_length:
             raise ValueError(
                 f"a sequence of length {length} is longer than position.max_length="

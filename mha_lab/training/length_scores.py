@@ -102,6 +102,6 @@ def _decode(
 ) -> Int[Tensor, "N T"]:
     """What greedy decoding gives, as wide as the target."""
     nothing = blanks(target)
-    asked = {"blanks": nothing} if nothing.any() else {}
+    asked: dict[str, Any] = {"blanks": nothing} if nothing.any() else {}
     output = model.generate(source, max_length=target.shape[1], **asked)
     return torch.nn.functional.pad(output, (0, target.shape[1] - output.shape[1]))

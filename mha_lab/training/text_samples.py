@@ -60,7 +60,7 @@ class TextSamples(pl.Callback):
     def _table(module: SequenceModule, batch: Batch) -> str:
         text = module.vocabulary.text
         nothing = blanks(batch.target)
-        asked = {"blanks": nothing} if nothing.any() else {}
+        asked: dict[str, Any] = {"blanks": nothing} if nothing.any() else {}
         predicted = module.model.generate(batch.source, max_length=batch.target.shape[1], **asked)
         rows = ["| | source | target | prediction |", "|---|---|---|---|"]
         for row in zip(batch.source, batch.target, predicted, strict=True):

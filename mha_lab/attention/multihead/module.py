@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.conversion import copy_from_torch, copy_to_torch
@@ -181,6 +182,8 @@ class MultiheadAttention(nn.Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool | None = None,
         is_causal: bool = False,
+        *,
+        cache: Cache | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend.
 
@@ -199,6 +202,7 @@ class MultiheadAttention(nn.Module):
                 constructor was told.
             is_causal: Whether query i sees keys 0..i only; needs no mask, and beside one both
                 apply.
+            cache: Holds earlier keys, to which these are added; then S counts them all.
 
         Returns:
             The output (N, L, E), and the weights before dropout: (N, H, L, S), averaged (N, L, S),
@@ -220,6 +224,8 @@ class MultiheadAttention(nn.Module):
             like=weight,
         )
         q, k, v = self._project(query, key, value)
+        if cache is not None:
+            k, v = cache.extend(k=k, v=v)
         N, H, L, _ = q.shape
         sizes = Sizes(N, H, L, k.shape[2])
         check_masks(attn_mask, key_padding_mask, query, sizes)

@@ -6,8 +6,8 @@ from torch import Tensor
 
 
 def distances(L: int, S: int, device: torch.device) -> Int[Tensor, "L S"]:
-    """How many positions each query stands behind each key."""
-    return torch.arange(L, device=device)[:, None] - torch.arange(S, device=device)
+    """How many positions each query stands behind each key; the queries are the last L of S."""
+    return torch.arange(S - L, S, device=device)[:, None] - torch.arange(S, device=device)
 
 
 def refuse_cross(what: str, *, is_cross: bool) -> None:

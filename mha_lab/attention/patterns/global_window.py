@@ -39,8 +39,8 @@ class GlobalWindow(nn.Module):
     def forward(self, L: int, S: int, device: torch.device) -> Bool[Tensor, "L S"]:
         """Which keys each query sees."""
         near = distances(L, S, device).abs() < self.size
-        is_global = torch.arange(max(L, S), device=device) < self.global_tokens
-        return near | is_global[:L, None] | is_global[:S]
+        is_global = torch.arange(S, device=device) < self.global_tokens
+        return near | is_global[S - L :, None] | is_global
 
     def refuse(self, *, is_causal: bool, is_cross: bool) -> None:
         """No position of another sequence is near."""

@@ -44,7 +44,7 @@ class Window(nn.Module):
         away = distances(L, S, device).abs()
         if not isinstance(self.size, list):
             return away < self.size
-        sizes = torch.tensor([L + S if one is None else one for one in self.size], device=device)
+        sizes = torch.tensor([S + 1 if one is None else one for one in self.size], device=device)
         return away < sizes[:, None, None]
 
     def refuse(self, *, is_causal: bool, is_cross: bool) -> None:

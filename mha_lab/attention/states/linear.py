@@ -8,8 +8,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.chunks import cut, join
+from mha_lab.attention.states.decoding import attend_from
 from mha_lab.attention.states.precision import exactly
 
 CHUNK = 32
@@ -48,6 +50,25 @@ def attend_linear(
     return exactly(attend, q, k, v, keys=keys).to(v.dtype)
 
 
+def linear_from(
+    cache: Cache | None,
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H S D"],
+    v: Float[Tensor, "N H S D"],
+    keys: Bool[Tensor, "#N #H S"] | None = None,
+    is_causal: bool = False,
+) -> Float[Tensor, "N H L D"]:
+    """The same, of queries that see what a cache holds too."""
+    return attend_from(
+        cache,
+        q,
+        k,
+        whole=lambda: attend_linear(q, k, v, keys, is_causal),
+        after=lambda state: exactly(_state_after, k, v, keys=keys, state=state),
+        read=lambda state: exactly(lambda q: _normalised(features(q) @ state), q),
+    )
+
+
 def features(x: Tensor) -> Tensor:
     """elu(x) + 1, above 0 also where elu rounds to -1 (x < -17 in float32)."""
     return x.clamp(max=0).exp() + x.relu()
@@ -58,8 +79,15 @@ def _features_of_keys(k: Tensor, keys: Tensor | None) -> Tensor:
 
 
 def _attend_to_all(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
-    state = _features_of_keys(k, keys).transpose(-1, -2) @ _with_ones(v)
-    return _normalised(features(q) @ state)
+    return _normalised(features(q) @ _state_after(k, v, keys=keys, state=None))
+
+
+def _state_after(
+    k: Tensor, v: Tensor, *, keys: Tensor | None, state: Tensor | None
+) -> Float[Tensor, "N H D D+1"]:
+    """Σ φ(k_j) (v_j, 1)ᵀ over these keys, added to the state before them."""
+    gain = _features_of_keys(k, keys).transpose(-1, -2) @ _with_ones(v)
+    return gain if state is None else state + gain
 
 
 def _attend_causally(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:

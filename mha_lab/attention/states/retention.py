@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.chunks import cut, join, states_before
+from mha_lab.attention.states.decoding import attend_from
 from mha_lab.attention.states.precision import exactly
 
 CHUNK = 32
@@ -43,6 +45,24 @@ def attend_retention(
     return exactly(_attend, q, k, v, keys=keys).to(v.dtype)
 
 
+def retention_from(
+    cache: Cache | None,
+    q: Float[Tensor, "N H L D"],
+    k: Float[Tensor, "N H L D"],
+    v: Float[Tensor, "N H L D"],
+    keys: Bool[Tensor, "#N #H L"] | None = None,
+) -> Float[Tensor, "N H L D"]:
+    """The same, of queries that see what a cache holds too."""
+    return attend_from(
+        cache,
+        q,
+        k,
+        whole=lambda: attend_retention(q, k, v, keys),
+        after=lambda state: exactly(_state_after, k, v, keys=keys, state=state),
+        read=lambda state: exactly(lambda q: _scaled(q) @ state, q),
+    )
+
+
 def decays(num_heads: int, like: Tensor) -> Float[Tensor, "H"]:
     """γ of each head, 1 - 2^(-5 - h): 0.969, 0.984, ... (equation 8)."""
     heads = torch.arange(num_heads, device=like.device, dtype=like.dtype)
@@ -62,6 +82,17 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
     before = states_before(gains, lambda state, i: gains[:, :, i] + of_chunk * state)
     within = (q @ k.transpose(-1, -2)) * _decay_matrix(gamma, CHUNK).unsqueeze(1)
     return join((q * from_start.unsqueeze(1)) @ before + within @ v, L)
+
+
+def _state_after(
+    k: Tensor, v: Tensor, *, keys: Tensor | None, state: Tensor | None
+) -> Float[Tensor, "N H D D"]:
+    """The state behind these keys, each of which has faded since."""
+    H, L = k.shape[1:3]
+    gamma = decays(H, k).view(H, 1, 1)
+    to_end = gamma ** torch.arange(L - 1, -1, -1, device=k.device).view(-1, 1)
+    gain = (_of_keys(k, keys) * to_end).transpose(-1, -2) @ v
+    return gain if state is None else gain + gamma**L * state
 
 
 def _weights(q: Tensor, k: Tensor, *, keys: Tensor | None) -> Tensor:
