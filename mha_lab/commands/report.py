@@ -16,6 +16,9 @@ the newest run below outputs/, such as its multirun. Settings:
   name=TITLE        the report's title
   table=markdown    print the main table alone as Markdown, and write nothing unless out= is given
 
+Where runs were evaluated at longer lengths (`evaluate run=FOLDER lengths=...`, or trained with
+callbacks/length_generalization=on), they are compared there too.
+
 Writes index.html (one page that needs nothing else), report.md, figures (PNG), report.csv (a row a
 group), runs.csv (a row a run) and accuracy_by_length.csv.
 """

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mha_lab.reporting.grouping import Group, group_runs
-from mha_lab.reporting.measures import Measure, of_summary
+from mha_lab.reporting.measures import Measure, beyond_training, of_summary
 from mha_lab.reporting.reading import Run
 
 
@@ -35,6 +35,11 @@ class Comparison:
     def counted(self) -> list[Group]:
         """The groups that have a complete run."""
         return [group for group in self.groups if group.complete]
+
+    @cached_property
+    def beyond(self) -> list[Measure]:
+        """Accuracy at lengths beyond training, where runs were evaluated there."""
+        return beyond_training([run for run in self.runs if run.is_complete])
 
     @property
     def mixes_models(self) -> bool:

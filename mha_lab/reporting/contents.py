@@ -42,7 +42,8 @@ def _subtitle(comparison: Comparison) -> str:
 
 
 def _lead(comparison: Comparison) -> list[Block]:
-    best = [_best_sentence(comparison.counted, one) for one in (comparison.measure, STEPS_TO_SOLVE)]
+    told = [comparison.measure, *comparison.beyond[:1], STEPS_TO_SOLVE]
+    best = [_best_sentence(comparison.counted, one) for one in told]
     findings = [Text(sentence) for sentence in best if sentence]
     return [*findings, *(Text(sentence, "warning") for sentence in cautions.warnings(comparison))]
 
@@ -66,6 +67,16 @@ def _best_sentence(groups: Sequence[Group], measure: Measure) -> str:
     return f"{word} {measure.name}: `{group.label}`, {written} ({count(stat.n, 'run')})."
 
 
+def _of_lengths(comparison: Comparison) -> list[str]:
+    if not comparison.beyond:
+        return []
+    return [
+        "Accuracy up to 2× is the mean over the lengths beyond those of training, up to twice the "
+        "longest; up to 3× that over the next ones, and so on. They are of the latest `evaluate` "
+        "of each run, or of what `callbacks/length_generalization=on` logged last."
+    ]
+
+
 def _colophon(comparison: Comparison, command: str) -> list[str]:
     return [
         f"Made by `{command}` with mha_lab {__version__}.",
@@ -73,5 +84,6 @@ def _colophon(comparison: Comparison, command: str) -> list[str]:
         "only complete runs are counted. Solved means that the validation accuracy reached the "
         "config's threshold, which is looked at only at validations. Seconds to solve are those "
         "of training alone.",
+        *_of_lengths(comparison),
         f"Runs are named relative to `{comparison.common.name}`.",
     ]

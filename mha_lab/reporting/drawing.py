@@ -5,17 +5,21 @@ Colours are chosen so that people who confuse red and green can tell them apart 
 """
 
 import io
+import math
 import re
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from mha_lab.reporting.document import Picture
 
 INK, MUTED, GRID, PAPER = "#20262e", "#68717d", "#e3e6ea", "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+_SHARE_STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 _PIXELS_PER_INCH = 96
 _WIDE = 700  # pixels; a picture wider than these would have too small letters on a phone
 # What each colour is called in the page's style sheet, which has light and dark ones.
@@ -115,3 +119,29 @@ def themed(svg: str, name: str) -> str:
         svg = svg.replace(colour, f"var({variable})")
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     return re.sub(r'(url\(|href=")#', rf"\1#{name}-", svg).strip()
+
+
+def share_axis(low: float, high: float) -> tuple[tuple[float, float], list[float]]:
+    """Limits around the shares that there are, and ticks, of which none is beyond 1."""
+    if not low <= high:  # nothing is drawn
+        low, high = 0.0, 1.0
+    low = min(low, high - 0.02)
+    limits = low - 0.06 * (high - low), high + 0.06 * (high - low)
+    # Counted down from 1, the value that everyone looks for.
+    step = next((s for s in _SHARE_STEPS if (limits[1] - limits[0]) / s <= 6), 0.25)
+    down = range(math.ceil((1 - limits[1]) / step), math.floor((1 - limits[0]) / step) + 1)
+    return limits, [round(1 - i * step, 4) for i in down if i >= 0]
+
+
+def band(
+    axes: Axes,
+    x: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    sd: NDArray[np.float64],
+    colour: str,
+    low: float,
+    high: float,
+) -> None:
+    """Fill what is within one standard deviation of a mean, and between two limits."""
+    bottom, top = np.clip(mean - sd, low, high), np.clip(mean + sd, low, high)
+    axes.fill_between(x, bottom, top, color=colour, alpha=0.16, lw=0)

@@ -1,4 +1,4 @@
-"""The figures of a report: every run of each group, accuracy by length, learning curves."""
+"""Figures of a report: every run of each group, and learning curves."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from mha_lab.reporting import charts, drawing
 from mha_lab.reporting.document import Picture
 from mha_lab.reporting.grouping import Group
 from mha_lab.reporting.measures import Measure
-from mha_lab.reporting.statistics import MeanCurve, Stat, by_length, mean_curve
+from mha_lab.reporting.statistics import MeanCurve, mean_curve
 
 _STRIP_WIDTH, _MOST_ROOMY = 2.7, 12
-_SHARE_STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
@@ -46,7 +44,7 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
     axes.ticklabel_format(axis="x", useOffset=False, style="plain")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if measure.style == "share":
-        limits, ticks = _share_axis(*axes.dataLim.intervalx)
+        limits, ticks = drawing.share_axis(*axes.dataLim.intervalx)
         axes.set_xlim(limits)
         axes.set_xticks(ticks)
     elif measure.style != "small":
@@ -57,35 +55,6 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
         caption=f"{measure.name.capitalize()}: every run (dots), and each group's mean ± one "
         "standard deviation (bars).",
         alt=f"{measure.name} of {len(groups)} groups, a dot a run",
-    )
-
-
-def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
-    """The share of sequences wholly right against their length; None where no run has it."""
-    both = zip(charts.shades(groups), map(by_length, (g.complete for g in groups)), strict=True)
-    lines = [(shade, stats) for shade, stats in both if stats]
-    if not lines:
-        return None
-
-    def draw(axes: Axes, stats: dict[int, Stat], colour: str) -> float:
-        lengths = np.array(list(stats), dtype=float)
-        mean = np.array([stat.mean for stat in stats.values()])
-        sd = np.array([stat.sd or 0.0 for stat in stats.values()])
-        axes.plot(lengths, mean, "-o", color=colour, lw=1.8, ms=3.5, mew=0)
-        _band(axes, lengths, mean, sd, colour, 0.0, 1.0)
-        limits, ticks = _share_axis(*axes.dataLim.intervaly)
-        axes.set_ylim(limits)
-        axes.set_yticks(ticks)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        return float(mean[-1])
-
-    figure, rest = charts.draw_lines(lines, draw, "length of the sequence", "sequence accuracy")
-    return drawing.picture(
-        figure,
-        "accuracy_by_length",
-        caption="Share of test sequences wholly right, by length; band: ± one standard deviation "
-        f"over the runs.{rest}",
-        alt="sequence accuracy against length, a line a group",
     )
 
 
@@ -117,7 +86,7 @@ def learning_curves(groups: Sequence[Group], key: str, name: str) -> Picture | N
         ends = np.interp(curve.ends, curve.steps, curve.mean)
         axes.plot(curve.ends, ends, "o", color=colour, ms=3.5, mew=0)
         if curve.sd is not None:
-            _band(axes, curve.steps, curve.mean, curve.sd, colour, low, high)
+            drawing.band(axes, curve.steps, curve.mean, curve.sd, colour, low, high)
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         return float(curve.mean[-1])
 
@@ -131,31 +100,6 @@ def learning_curves(groups: Sequence[Group], key: str, name: str) -> Picture | N
         f"dashed, for there the runs that stopped keep their last value.{rest}",
         alt=f"{metric} against the training step, a line a group",
     )
-
-
-def _share_axis(low: float, high: float) -> tuple[tuple[float, float], list[float]]:
-    """Limits around the shares that there are, and ticks, of which none is beyond 1."""
-    if not low <= high:  # nothing is drawn
-        low, high = 0.0, 1.0
-    low = min(low, high - 0.02)
-    limits = low - 0.06 * (high - low), high + 0.06 * (high - low)
-    # Counted down from 1, the value that everyone looks for.
-    step = next((s for s in _SHARE_STEPS if (limits[1] - limits[0]) / s <= 6), 0.25)
-    down = range(math.ceil((1 - limits[1]) / step), math.floor((1 - limits[0]) / step) + 1)
-    return limits, [round(1 - i * step, 4) for i in down if i >= 0]
-
-
-def _band(
-    axes: Axes,
-    x: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    sd: NDArray[np.float64],
-    colour: str,
-    low: float,
-    high: float,
-) -> None:
-    bottom, top = np.clip(mean - sd, low, high), np.clip(mean + sd, low, high)
-    axes.fill_between(x, bottom, top, color=colour, alpha=0.16, lw=0)
 
 
 def _short(number: float, _: float) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from mha_lab.errors import UserError, nearest
@@ -68,11 +69,26 @@ SECONDS_TO_SOLVE = Measure(
 )
 
 
-def main_measures(metric: str) -> list[Measure]:
+def beyond_training(runs: Sequence[Run]) -> list[Measure]:
+    """Accuracy at lengths beyond training, one measure for each multiple that a run was tested at.
+
+    Args:
+        runs: complete ones.
+    """
+    found = {-(-max(run.lengths) // run.trained[1]) for run in runs if run.trained and run.lengths}
+    return [
+        Measure(f"accuracy up to {n}×", partial(Run.accuracy_up_to, multiple=n), "share", False)
+        for n in range(2, max(found, default=1) + 1)
+        if any(run.accuracy_up_to(n) is not None for run in runs)
+    ]
+
+
+def main_measures(metric: str, beyond: Sequence[Measure] = ()) -> list[Measure]:
     """The columns of the main table, the chosen metric first."""
     keys = dict.fromkeys([metric, "test/sequence_accuracy", "test/loss"])
     return [
         *(of_summary(key) for key in keys if key != "parameters"),
+        *beyond,
         STEPS_TO_SOLVE,
         SECONDS_TO_SOLVE,
         of_summary("parameters"),

@@ -1,10 +1,12 @@
 """A run as its folder tells it, whatever became of it. 200 of them take about a second."""
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mha_lab.config import CONFIG_FILE
+from mha_lab.reporting.evaluated import read_evaluated
 from mha_lab.reporting.run_files import (
     SUMMARY,
     Curve,
@@ -35,7 +37,8 @@ class Run:
             (``optimizer.lr``). Empty where nothing is known of it.
         summary: its ``summary.json``.
         curves: steps and values of each validation metric.
-        lengths: the share of test sequences wholly right, by length.
+        lengths: the share of test sequences wholly right, by length; also of longer ones than in
+            training, where the run was evaluated on them.
         unused: choices that its config names and its model does not use.
     """
 
@@ -57,6 +60,23 @@ class Run:
     def seed(self) -> Any:
         """Its seed; None where that is unknown."""
         return self.values.get("seed")
+
+    @property
+    def trained(self) -> tuple[int, int] | None:
+        """The shortest and the longest source in its training; None where that is unknown."""
+        low, high = (self.values.get(f"task.{end}_length") for end in ("min", "max"))
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+    def accuracy_up_to(self, multiple: int) -> float | None:
+        """The mean accuracy over lengths up to a multiple of the longest in training.
+
+        Those up to the multiple before it are left out: of 2, it is the lengths beyond training.
+        """
+        if self.trained is None:
+            return None
+        low, high = (self.trained[1] * times for times in (multiple - 1, multiple))
+        found = [share for length, share in self.lengths.items() if low < length <= high]
+        return math.fsum(found) / len(found) if found else None
 
     def text(self, key: str) -> str:
         """A value of its config as people write it; a dash where it has no such key."""
@@ -87,6 +107,7 @@ def read_run(folder: Path) -> Run:
         run = replace(run, summary=read_summary(folder))
         run = replace(run, values=run.values or read_overrides(run.summary))
         run = replace(run, curves=read_curves(folder), lengths=read_lengths(folder))
+        run = replace(run, lengths=run.lengths | read_evaluated(folder))
     except UnreadableError as error:
         return replace(run, reason=str(error))
     stated = {choice: run.summary.get(choice) for choice in CHOICES}

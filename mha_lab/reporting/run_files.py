@@ -81,12 +81,12 @@ def _scalar(text: str) -> Any:
 def read_curves(folder: Path) -> dict[str, Curve]:
     """Steps and values of each validation metric; the others are passed over for speed."""
     points: dict[str, list[tuple[float, float]]] = {}
-    rows = _read_csv(folder / METRICS, "step")
+    rows = read_csv(folder / METRICS, "step")
     for row in rows:
         step = float(_whole_number(METRICS, "step", row["step"]))
         for key, text in row.items():
             if text and key.startswith("val/"):
-                points.setdefault(key, []).append((step, _number(METRICS, key, text)))
+                points.setdefault(key, []).append((step, read_number(METRICS, key, text)))
     tables = {key: np.array(sorted(pairs)) for key, pairs in points.items()}
     return {key: (table[:, 0], table[:, 1]) for key, table in tables.items()}
 
@@ -94,8 +94,8 @@ def read_curves(folder: Path) -> dict[str, Curve]:
 def read_lengths(folder: Path) -> dict[int, float]:
     """The share of test sequences wholly right, by length."""
     found = {}
-    for row in _read_csv(folder / LENGTHS, "length", "sequence_accuracy"):
-        accuracy = _number(LENGTHS, "sequence_accuracy", row["sequence_accuracy"])
+    for row in read_csv(folder / LENGTHS, "length", "sequence_accuracy"):
+        accuracy = read_number(LENGTHS, "sequence_accuracy", row["sequence_accuracy"])
         found[_whole_number(LENGTHS, "length", row["length"])] = accuracy
     return found
 
@@ -147,8 +147,16 @@ def _read_yaml(file: Path) -> dict[Any, Any]:
     return content
 
 
-def _read_csv(file: Path, *columns: str) -> list[dict[str, str]]:
-    """The rows of a CSV file, none where there is no file."""
+def read_csv(file: Path, *columns: str) -> list[dict[str, str]]:
+    """The rows of a CSV file, none where there is no file.
+
+    Args:
+        file: the file.
+        columns: those that it must have.
+
+    Raises:
+        UnreadableError: it is damaged.
+    """
     if not file.is_file():
         return []
     try:
@@ -167,7 +175,12 @@ def _read_csv(file: Path, *columns: str) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def _number(file: str, column: str, text: str) -> float:
+def read_number(file: str, column: str, text: str) -> float:
+    """A number of a CSV file.
+
+    Raises:
+        UnreadableError: it is none.
+    """
     try:
         return float(text)
     except ValueError as error:
@@ -175,7 +188,7 @@ def _number(file: str, column: str, text: str) -> float:
 
 
 def _whole_number(file: str, column: str, text: str) -> int:
-    number = _number(file, column, text)
+    number = read_number(file, column, text)
     if not number.is_integer():  # NaN and infinity are none either
         raise UnreadableError(f"{file} is damaged: {column} is {text!r}, not a whole number")
     return int(number)

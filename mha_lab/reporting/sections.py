@@ -1,6 +1,6 @@
 """The sections of a report that show results, each made from the comparison alone."""
 
-from mha_lab.reporting import figures
+from mha_lab.reporting import figures, length_figures
 from mha_lab.reporting.best_maps import best_maps
 from mha_lab.reporting.comparison import Comparison
 from mha_lab.reporting.document import Block, Figures, Picture, Section, Table, Text
@@ -16,12 +16,13 @@ from mha_lab.reporting.measures import (
 from mha_lab.reporting.sentences import named
 from mha_lab.reporting.statistics import by_length
 
+_MOST_LENGTHS = 16  # more are in accuracy_by_length.csv alone
 _MOST_OPEN = 16  # a longer table of what a figure shows too is folded
 
 
 def main_table(comparison: Comparison) -> Table:
     """Mean ± standard deviation of each group."""
-    measures = main_measures(comparison.metric)
+    measures = main_measures(comparison.metric, comparison.beyond)
     rows = []
     for group in comparison.groups:
         complete, n, total = group.complete, len(group.complete), len(group.runs)
@@ -46,6 +47,9 @@ def results(comparison: Comparison) -> Section:
     for measure, name in ((comparison.measure, "results"), (STEPS_TO_SOLVE, "steps_to_solve")):
         if any(measure.stat(group.complete) for group in comparison.counted):
             shown.append(figures.every_run(comparison.counted, measure, name))
+    accuracies = [of_summary("test/sequence_accuracy"), *comparison.beyond]
+    tasks = length_figures.tasks_and_variants(comparison.counted, accuracies)
+    shown += [] if tasks is None else [tasks]
     if shown:
         blocks.append(Figures(shown))
     return Section("Results", blocks)
@@ -53,11 +57,13 @@ def results(comparison: Comparison) -> Section:
 
 def lengths(comparison: Comparison) -> Section:
     """Accuracy by length, drawn and in numbers."""
-    picture = figures.accuracy_by_length(comparison.counted)
+    picture = length_figures.accuracy_by_length(comparison.counted)
     if picture is None:
         return Section("Accuracy by length")
     stats = [by_length(group.complete) for group in comparison.counted]
     lengths = sorted({length for one in stats for length in one})
+    if len(lengths) > _MOST_LENGTHS:
+        return Section("Accuracy by length", [Figures([picture])])
     rows = [
         [*group.shown, *(write_stat(one.get(length), "share") for length in lengths)]
         for group, one in zip(comparison.counted, stats, strict=True)

@@ -11,6 +11,7 @@ def group_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """A row a group: how many runs, and n, mean and sd of every number of their summaries."""
     measures = {key: of_summary(key) for key in numeric_keys(comparison.runs)}
     measures |= {"steps_to_solve": STEPS_TO_SOLVE, "seconds_to_solve": SECONDS_TO_SOLVE}
+    measures |= {one.name: one for one in comparison.beyond}
     rows = []
     for group in comparison.groups:
         row: dict[str, Any] = dict(zip(group.by, group.key, strict=True))

@@ -76,6 +76,16 @@ def write_run(folder: Path, *, status="solved", accuracy=1.0, loss=0.002, steps=
     return folder
 
 
+def write_evaluation(folder: Path, lengths, *, name="2026-01-01_00-00-00-000000", overrides=()):
+    """Write what ``evaluate lengths=...`` leaves of a run."""
+    kept = folder / "evaluations" / name
+    kept.mkdir(parents=True)
+    rows = [{"length": n, "sequences": 50, "sequence_accuracy": v} for n, v in lengths.items()]
+    write_csv(kept / "accuracy_by_length.csv", rows)
+    (kept / "summary.json").write_text(json.dumps({"overrides": list(overrides), "ranges": []}))
+    return kept
+
+
 def write_failed(
     folder: Path, *, reason="embed_dim=63 must be divisible by num_heads=4", **choices
 ):

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_runs import write_run
 
-from mha_lab.reporting import drawing, figures
+from mha_lab.reporting import drawing, figures, length_figures
 from mha_lab.reporting.charts import shades, spread
 from mha_lab.reporting.grouping import Group, group_runs
 from mha_lab.reporting.measures import of_summary
@@ -85,7 +85,7 @@ def test_every_number_of_groups_can_be_drawn(tmp_path, count):
     with drawing.style():
         pictures = [
             figures.every_run(groups, of_summary("test/loss"), "results"),
-            figures.accuracy_by_length(groups),
+            length_figures.accuracy_by_length(groups),
             figures.learning_curves(groups, "val/loss", "loss"),
             figures.learning_curves(groups, "val/sequence_accuracy", "accuracy"),
         ]
@@ -97,7 +97,7 @@ def test_every_number_of_groups_can_be_drawn(tmp_path, count):
 def test_what_was_not_logged_is_not_drawn(tmp_path):
     groups = group_runs(read_runs([write_run(tmp_path / "0")]), ["attention"])
     assert figures.learning_curves(groups, "val/unknown", "x") is None
-    assert figures.accuracy_by_length(group_runs([], ["attention"])) is None
+    assert length_figures.accuracy_by_length(group_runs([], ["attention"])) is None
 
 
 @pytest.mark.parametrize(
