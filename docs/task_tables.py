@@ -1,23 +1,29 @@
-"""Write the two tables of docs/tasks.md.
+"""The two tables of docs/tasks.md.
 
     python docs/task_tables.py rules                   every task: rule, source, chance (seconds)
-    python docs/task_tables.py accuracy [TASK ...]     trains +experiment=TASK and measures it
+    python docs/task_tables.py accuracy [TASK ...] [minutes=10]
+                                                       trains +experiment=TASK and measures it
 
 The first is made of docstrings and configs, and a test holds the page to it. The second trains each
-recipe with three seeds, one after another, and evaluates each run in its training range, up to
-twice and up to three times that length: run it on a machine that does nothing else. Runs are kept
-in outputs/task_table; what is finished there is not trained again.
+recipe with three seeds, first all with the first one, and evaluates each run in its training range,
+up to twice and up to three times that length. What is done is kept in outputs/task_table and not
+done again; minutes= begins no further run after that time, and the table then has what there is.
 """
 
 import importlib
+import json
+import math
 import re
+import shutil
 import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parent / "tasks.md"
 RUNS = Path("outputs/task_table")
+KEPT = "measured.json"
 SEEDS = (0, 1, 2)
 
 
@@ -26,7 +32,10 @@ def main(words: list[str]) -> None:
     if words == ["rules"]:
         table = rules()
     elif words[:1] == ["accuracy"]:
-        table = accuracy(words[1:] or names())
+        limit = [float(word[8:]) for word in words if word.startswith("minutes=")]
+        chosen = [word for word in words[1:] if not word.startswith("minutes=")]
+        measure_all(chosen or names(), seconds=60 * limit[0] if limit else math.inf)
+        table = accuracy()
     else:
         raise SystemExit(__doc__)
     text = PAGE.read_text(encoding="utf-8")
@@ -77,26 +86,17 @@ def made(name: str) -> tuple[Any, Any]:
     return build(cfg, "task"), importlib.import_module(where)
 
 
-def accuracy(tasks: list[str]) -> str:
-    """One line a task: sequence accuracies, the mean of the seeds, and the least in training."""
-    columns = ("lengths", "chance", "in range", "least seed", "up to 2×", "up to 3×", "s")
-    lines = [f"| `+experiment=` | {' | '.join(columns)} |", f"|---|{'--:|' * len(columns)}"]
-    for name in tasks:
-        found = [measured(name, seed) for seed in SEEDS]
-        inside, twice, thrice = zip(*(shares for _, shares, _ in found), strict=True)
-        low, high = found[0][0]
-        seconds = statistics.mean(one for _, _, one in found)
-        task, _ = made(name)
-        lines.append(
-            f"| `{name}` | {low}-{high} | {task.chance:.3g} | {statistics.mean(inside):.4f} "
-            f"| {min(inside):.4f} | {statistics.mean(twice):.4f} | {statistics.mean(thrice):.4f} "
-            f"| {seconds:.0f} |"
-        )
-    return "\n".join(lines)
+def measure_all(tasks: list[str], *, seconds: float) -> None:
+    """Train and evaluate what is not kept yet, and begin nothing after so many seconds."""
+    end = time.monotonic() + seconds
+    for seed in SEEDS:
+        for name in tasks:
+            if kept(name, seed) is None and time.monotonic() < end:
+                measure(name, seed)
 
 
-def measured(name: str, seed: int) -> tuple[tuple[int, int], list[float], float]:
-    """The lengths of one run, its accuracy on three ranges, and its training time."""
+def measure(name: str, seed: int) -> None:
+    """Train one run, and keep its accuracy on three ranges and its training time."""
     from mha_lab.config import compose
     from mha_lab.length_evaluation import evaluate_lengths, trained_lengths
     from mha_lab.run import train
@@ -104,12 +104,48 @@ def measured(name: str, seed: int) -> tuple[tuple[int, int], list[float], float]
 
     folder = RUNS / name / str(seed)
     if read_summary(folder).get("status") not in ("finished", "solved"):
-        train(compose([f"+experiment={name}", f"seed={seed}"], run_dir=folder))
+        shutil.rmtree(folder, ignore_errors=True)  # broken off: from the start
+        words = [f"+experiment={name}", f"seed={seed}", "trainer.enable_progress_bar=false"]
+        train(compose(words, run_dir=folder))
     low, high = trained_lengths(folder) or (1, 1)
     ranges = [(low, high), (high + 1, 2 * high), (2 * high + 1, 3 * high)]
-    result = evaluate_lengths(folder, ranges, samples=500)
-    shares = [float(row["sequence_accuracy"]) for row in result.ranges]
-    return (low, high), shares, float(read_summary(folder)["train_seconds"])
+    shares = [
+        float(row["sequence_accuracy"])
+        for row in evaluate_lengths(folder, ranges, samples=500).ranges
+    ]
+    found = {
+        "lengths": f"{low}-{high}", "shares": shares,
+        "seconds": float(read_summary(folder)["train_seconds"]),
+    }  # fmt: skip
+    (folder / KEPT).write_text(json.dumps(found))
+    print(name, seed, found, flush=True)
+
+
+def kept(name: str, seed: int) -> dict[str, Any] | None:
+    """What was measured of a run; None where it was not."""
+    file = RUNS / name / str(seed) / KEPT
+    return json.loads(file.read_text()) if file.is_file() else None
+
+
+def accuracy() -> str:
+    """One line a task: sequence accuracies, the mean of the seeds, and the least in training."""
+    columns = ("lengths", "chance", "seeds", "in range", "least", "up to 2×", "up to 3×", "s")
+    lines = [f"| `+experiment=` | {' | '.join(columns)} |", f"|---|{'--:|' * len(columns)}"]
+    for name in names():
+        found = [one for seed in SEEDS if (one := kept(name, seed)) is not None]
+        if not found:
+            continue
+        means = [
+            statistics.mean(shares) for shares in zip(*(x["shares"] for x in found), strict=True)
+        ]
+        seconds = statistics.mean(one["seconds"] for one in found)
+        cells = [
+            found[0]["lengths"], f"{made(name)[0].chance:.3g}", str(len(found)), f"{means[0]:.4f}",
+            f"{min(one['shares'][0] for one in found):.4f}", f"{means[1]:.4f}", f"{means[2]:.4f}",
+            f"{seconds:.0f}",
+        ]  # fmt: skip
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

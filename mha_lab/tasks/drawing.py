@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_lab.tasks.vocabulary import Vocabulary
+
 _WHOLE = 2**7  # pools up to this size are shuffled whole; of larger ones, clashes are drawn again
 
 
@@ -54,3 +56,8 @@ def weighted(
 def _with_repeats(numbers: Int[Tensor, "N K"]) -> Int[Tensor, " M"]:
     ordered = numbers.sort(1).values
     return (ordered[:, 1:] == ordered[:, :-1]).any(1).nonzero()[:, 0]
+
+
+def padded(rows: Int[Tensor, "N W"], lengths: Int[Tensor, " N"]) -> Int[Tensor, "N W"]:
+    """The rows with ``<pad>`` from their lengths on."""
+    return rows.masked_fill(torch.arange(rows.shape[1]) >= lengths[:, None], Vocabulary.PAD)

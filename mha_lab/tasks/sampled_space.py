@@ -14,7 +14,6 @@ from torch import Tensor
 
 from mha_lab.tasks.sequence_space import BLOCK, distinct_rows
 from mha_lab.tasks.splits import BUCKETS, SPLITS, Split, is_in
-from mha_lab.tasks.vocabulary import Vocabulary
 
 # From lengths (N,), a width and a generator to N sources as ids, padded with 0 to that width.
 Sampler = Callable[[Int[Tensor, " N"], int, torch.Generator], Int[Tensor, "N W"]]
@@ -151,8 +150,3 @@ class SampledSpace:
             found = distinct_rows(torch.cat([found, rows[is_in(split, rows)]]))
             in_vain = in_vain + 1 if len(found) == known else 0
         return found
-
-
-def padded(rows: Int[Tensor, "N W"], lengths: Int[Tensor, " N"]) -> Int[Tensor, "N W"]:
-    """The rows with ``<pad>`` from their lengths on."""
-    return rows.masked_fill(torch.arange(rows.shape[1]) >= lengths[:, None], Vocabulary.PAD)

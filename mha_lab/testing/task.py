@@ -1,5 +1,7 @@
 """What the harness relies on in a task; the interface is ``mha_lab.tasks.task.Task``."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,8 @@ from mha_lab.testing.running import Check, require, run
 
 SIZE = 101  # sequences of a fixed set
 DRAWN = 1009  # sequences of a draw
+
+_seen: list[Any] = []  # the last task, and what it gave
 
 
 def check_task(task: Task) -> None:
@@ -81,8 +85,7 @@ def lengths_stay_within_the_longest(task: Task) -> None:
 
 def draws_follow_from_the_generator(task: Task) -> None:
     """The same generator gives the same n rows; another gives others; torch's own plays no part."""
-    torch.manual_seed(0)
-    first = _draw(task, seed=0)
+    first = _look(task)["draw"]
     torch.manual_seed(1)
     require(_equal(first, _draw(task, seed=0)), "draws must depend on the generator alone")
     require(not _equal(first, _draw(task, seed=1)), "another seed must draw other sequences")
@@ -93,8 +96,7 @@ def draws_follow_from_the_generator(task: Task) -> None:
 def fixed_sets_are_always_the_same(task: Task) -> None:
     """Two calls give the same set, whatever torch's random state; sources match targets."""
     for split in SPLITS:
-        torch.manual_seed(0)
-        first = task.fixed_split(split, SIZE)
+        first = _look(task)[split]
         torch.manual_seed(1)
         require(
             _equal(first, task.fixed_split(split, SIZE)), f"{split}: two calls must give the same"
@@ -119,8 +121,7 @@ def answers_along_a_sequence_end_with_it(task: Task) -> None:
     """Where ``task.along`` is True, targets are as long as their sources, and ask something."""
     if not _is_along(task):
         return
-    batches = {split: task.fixed_split(split, SIZE) for split in SPLITS}
-    for name, batch in [*batches.items(), ("draw", _draw(task, seed=0))]:
+    for name, batch in _look(task).items():
         ends = [(rows == Vocabulary.EOS).int().argmax(1) for rows in batch]
         require(torch.equal(*ends), f"{name}: each target must end where its source does")
         asked = int((batch.target > Vocabulary.EOS).sum())
@@ -133,7 +134,7 @@ def chance_is_that_of_guessing(task: Task) -> None:
     if chance is None:
         return
     require(0 < chance <= 1, f"chance must be above 0 and at most 1, got {chance}")
-    target = _draw(task, seed=0).target
+    target = _look(task)["draw"].target
     answers = len(set(target[target > Vocabulary.EOS].tolist()))
     require(
         answers <= round(1 / chance),
@@ -143,20 +144,31 @@ def chance_is_that_of_guessing(task: Task) -> None:
 
 def nothing_tested_is_trained_on(task: Task) -> None:
     """No source of validation or test is in the other, in the training set, or drawn."""
-    sources = {split: _sequences(task.fixed_split(split, SIZE)) for split in SPLITS}
-    drawn = _sequences(_draw(task, seed=0))
+    sources = {name: _sequences(batch) for name, batch in _look(task).items()}
     held_out: tuple[Split, ...] = ("validation", "test")
     for split in held_out:
-        for name, others in [*sources.items(), ("a draw", drawn)]:
+        for name, others in sources.items():
             both = sources[split] & others if name != split else set()
             shown = " ".join(task.vocabulary.decode(min(both))) if both else ""
             require(not both, f"{len(both)} sources of {split} are in {name} too, such as {shown}")
 
 
 def _all_rows(task: Task) -> list[tuple[str, Tensor]]:
-    batches = {split: task.fixed_split(split, SIZE) for split in SPLITS}
-    named = [*batches.items(), ("draw", _draw(task, seed=0))]
+    named = _look(task).items()
     return [(f"{k} {part}", rows) for k, b in named for part, rows in b._asdict().items()]
+
+
+def _look(task: Task) -> dict[str, Batch]:
+    """What the task gives when it is first asked: its fixed sets, and a draw.
+
+    Remembered of the last task alone, for all checks look at the same.
+    """
+    if not (_seen and _seen[0] is task):
+        torch.manual_seed(0)
+        found: dict[str, Batch] = {split: task.fixed_split(split, SIZE) for split in SPLITS}
+        _seen[:] = task, {**found, "draw": _draw(task, seed=0)}
+    looked: dict[str, Batch] = _seen[1]
+    return looked
 
 
 def _is_along(task: Task) -> bool:

@@ -35,6 +35,12 @@ def made(name: str, **changes: Any) -> GeneratedTask:
     return getattr(importlib.import_module(module), function)(**{**arguments, **changes})
 
 
+@cache
+def default(name: str) -> GeneratedTask:
+    """The task of a YAML as it is, made once for all tests that leave it so."""
+    return made(name)
+
+
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
@@ -60,7 +66,7 @@ def test_there_are_twenty_nine() -> None:
 @every_task
 @pytest.mark.filterwarnings("ignore:.*sequences were asked for")
 def test_the_oracle_agrees_with_a_plain_solver(name: str) -> None:
-    task = made(name)
+    task = default(name)
     for batch in (task.draw(199, generator()), task.fixed_split("test", 53)):
         for source, target in pairs(task, batch):
             assert target == SOLVERS[name](source), source
@@ -69,7 +75,7 @@ def test_the_oracle_agrees_with_a_plain_solver(name: str) -> None:
 @every_task
 def test_any_range_of_lengths(name: str) -> None:
     for low, high in [(1, 9), (11, 11), (13, 23)]:
-        task = made(name).at_lengths(min_length=low, max_length=high)
+        task = default(name).at_lengths(min_length=low, max_length=high)
         batch = task.draw(61, generator())
         assert batch.source.shape[1] == task.max_source_length == high + 1
         assert batch.target.shape[1] == task.max_target_length
@@ -84,7 +90,7 @@ def test_any_range_of_lengths(name: str) -> None:
 
 @every_task
 def test_the_worked_example(name: str) -> None:
-    task = made(name)
+    task = default(name)
     module = importlib.import_module(task_module(name))
     source, target = re.search(r"Example: ``(.*)`` → ``(.*)``", module.__doc__).groups()
     ids = torch.tensor([task.vocabulary.encode(source.split())])
@@ -110,7 +116,7 @@ def test_docstring_has_rule_and_source(name: str) -> None:
 
 @every_task
 def test_chance_is_what_uniform_guessing_reaches(name: str) -> None:
-    task = made(name)
+    task = default(name)
     target = task.draw(3001, generator()).target
     symbols = target[target > Vocabulary.EOS]
     answers = symbols.unique()

@@ -21,8 +21,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mha_lab.ranges import Probability, Size
+from mha_lab.tasks.drawing import padded
 from mha_lab.tasks.generated import GeneratedTask
-from mha_lab.tasks.sampled_space import padded
 from mha_lab.tasks.sequence_space import FIRST
 
 _SYMBOLS = ["0", "1", "?", "w", "r", "i"]

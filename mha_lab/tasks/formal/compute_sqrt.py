@@ -17,9 +17,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mha_lab.ranges import Size
-from mha_lab.tasks.drawing import bits
+from mha_lab.tasks.drawing import bits, padded
 from mha_lab.tasks.generated import GeneratedTask
-from mha_lab.tasks.sampled_space import padded
 from mha_lab.tasks.sequence_space import FIRST
 
 

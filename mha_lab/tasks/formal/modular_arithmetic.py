@@ -14,9 +14,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mha_lab.ranges import Size
+from mha_lab.tasks.drawing import padded
 from mha_lab.tasks.formal.expressions import MODULUS, PLUS, SYMBOLS, TIMES
 from mha_lab.tasks.generated import GeneratedTask
-from mha_lab.tasks.sampled_space import padded
 from mha_lab.tasks.sequence_space import FIRST
 
 

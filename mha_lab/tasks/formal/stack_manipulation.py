@@ -15,9 +15,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mha_lab.ranges import Size
-from mha_lab.tasks.drawing import below, bits
+from mha_lab.tasks.drawing import below, bits, padded
 from mha_lab.tasks.generated import GeneratedTask
-from mha_lab.tasks.sampled_space import padded
 from mha_lab.tasks.sequence_space import FIRST
 
 _POP = FIRST + 2  # PUSH0 and PUSH1 follow

@@ -21,9 +21,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mha_lab.ranges import Positive, Size
-from mha_lab.tasks.drawing import distinct, weighted
+from mha_lab.tasks.drawing import distinct, padded, weighted
 from mha_lab.tasks.generated import GeneratedTask
-from mha_lab.tasks.sampled_space import padded
 from mha_lab.tasks.sequence_space import FIRST
 
 
