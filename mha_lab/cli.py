@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
+from mha_lab.terminal import wrapped
 
 COMMANDS = {
     "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
@@ -102,7 +103,7 @@ def _tell(error: Exception, code: int, cause: Exception | None = None) -> int:
 
         traceback.print_exception(cause or error)
     sentence = " ".join(str(error).split()).encode(errors="backslashreplace").decode()
-    print(f"mha_lab: {sentence}", file=sys.stderr)
+    print(wrapped(f"mha_lab: {sentence}", sys.stderr), file=sys.stderr)
     return code
 
 

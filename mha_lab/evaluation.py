@@ -38,6 +38,7 @@ def evaluate(
             overrides that change the model.
     """
     cfg, parts = load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted)
+    cfg.trainer.enable_progress_bar = False
     trainer = build_trainer(cfg, logger=False)
     metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]
     return {k: float(v) for k, v in metrics.items()}, parts.module.accuracy_by_length()

@@ -1,5 +1,6 @@
 """What a run says before its first step: what is trained, on what, and where it is kept."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ COMPILED_ON_CPU = (
 def describe(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
     """Which run it is: the part of ``summary.json`` that is known before training."""
     uses_attention = parts.module.model.uses_attention
-    brought = _brought(cfg) if uses_attention else ""
+    brought = _brought_position(cfg) if uses_attention else ""
     return {
         "task": cfg.choices.task,
         "attention": cfg.choices.attention if uses_attention else "none",
@@ -35,19 +36,35 @@ def describe(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
 
 def opening_lines(description: dict[str, Any], trainer: pl.Trainer, folder: Path) -> str:
     """The lines that begin a run."""
-    names = [description[key] for key in ("task", "attention", "position", "model")]
-    if "position_of_attention" in description:
-        names[2] = f"{names[2]}, and of its own: {description['position_of_attention']}"
-    if description["attention"] == "none":
-        names = [description["task"], description["model"]]
     device = trainer.strategy.root_device
     where = f"{trainer.num_devices} × {device.type}" if trainer.num_devices > 1 else device.type
     size = f"{description['parameters']:,} parameters"
-    facts = (*names, f"seed {description['seed']}", size, f"on {where}")
+    facts = (*_names(description), f"seed {description['seed']}", size, f"on {where}")
     return f"{' · '.join(map(str, facts))}\n{relative(folder)}"
 
 
-def _brought(cfg: DictConfig) -> str:
+def names_of_run(cfg: DictConfig) -> list[str]:
+    """The same of a run that was trained before, by its config."""
+    known = {key: cfg.choices.get(key, "?") for key in ("task", "attention", "position", "model")}
+    if known["model"] == "recurrent":
+        known["attention"] = "none"
+    brought = _brought_position(cfg)
+    return _names(known | ({"position_of_attention": brought} if brought else {}))
+
+
+def _names(description: Mapping[str, Any]) -> list[str]:
+    """What a run is of: task, attention, position and model, each by its option."""
+    if description["attention"] == "none":
+        return [description["task"], description["model"]]
+    task, attention, position, model = (
+        description[key] for key in ("task", "attention", "position", "model")
+    )
+    if "position_of_attention" in description:
+        position = f"{position}, and of its own: {description['position_of_attention']}"
+    return [task, attention, position, model]
+
+
+def _brought_position(cfg: DictConfig) -> str:
     """What the attention, or a part of it, tells order by beside ``position``."""
     chosen = {k: v for k, v in cfg.choices.items() if str(k).split("/")[0] == "attention"}
     found = [config.own_positions(str(k)).get(v) for k, v in chosen.items()]

@@ -27,6 +27,7 @@ from mha_lab.build import Parts, build, build_parts
 from mha_lab.callbacks.run_progress import RunProgress
 from mha_lab.errors import MachineError, UserError, as_machine_error
 from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
+from mha_lab.terminal import wrapped
 from mha_lab.training import growing_files, run_folder
 from mha_lab.training.checkpoint_files import (
     NAMES,
@@ -215,7 +216,7 @@ def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def _tell(sentence: str) -> None:
-    print(f"mha_lab: {sentence}", file=sys.stderr)
+    print(wrapped(f"mha_lab: {sentence}", sys.stderr), file=sys.stderr)
 
 
 def _listen(trainer: pl.Trainer, parts: Parts, stopping: Stopping) -> None:

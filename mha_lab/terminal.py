@@ -1,8 +1,14 @@
 """Tables and paths in the terminal."""
 
 import re
+import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def relative(path: Path) -> str:
@@ -13,12 +19,35 @@ def relative(path: Path) -> str:
         return str(path)
 
 
+def wrapped(text: str, stream: TextIO, *, indent: int = 0) -> str:
+    """A text in lines as wide as a terminal, with its words whole; as it is where there is none.
+
+    Args:
+        text: One line.
+        stream: Where it will be printed.
+        indent: Spaces before all lines but the first.
+    """
+    if not stream.isatty():
+        return text
+    width = max(indent + 20, shutil.get_terminal_size().columns)
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+
+
 def show_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     title: str = "",
     numeric: int = 0,
+    spare: Sequence[str] = (),
 ) -> None:
     """Print a table whose words stay whole.
 
@@ -30,10 +59,30 @@ def show_table(
         rows: The cells.
         title: Stands above the table.
         numeric: How many of the last columns hold numbers, which are set to the right.
+        spare: Columns that are left out, one after the other, while a terminal is too narrow.
     """
-    from rich import box
     from rich.console import Console
     from rich.measure import Measurement
+
+    console = Console()
+    cells = [list(row) for row in rows]
+    shown = list(range(len(columns)))
+    left_out = [i for name in spare for i in shown if columns[i] == name]
+    while True:
+        table = _table(columns, cells, shown, len(columns) - numeric)
+        needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+        if needed <= console.width or not console.is_terminal or not left_out:
+            break
+        shown.remove(left_out.pop(0))
+    if title:
+        print(title)
+    Console(width=max(needed, console.width)).print(table)
+
+
+def _table(
+    columns: Sequence[str], cells: list[list[str]], shown: Sequence[int], first_number: int
+) -> "Table":
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -43,17 +92,12 @@ def show_table(
         pad_edge=False,
         show_edge=False,
     )
-    for i, column in enumerate(columns):
-        is_number = i >= len(columns) - numeric
-        header = Text(_on_lines(column))
-        table.add_column(header, justify="right" if is_number else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    if title:
-        print(title)
-    console = Console()
-    needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
-    Console(width=max(needed, console.width)).print(table)
+    for i in shown:
+        header = Text(_on_lines(columns[i]))
+        table.add_column(header, justify="right" if i >= first_number else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*(Text(row[i]) for i in shown))
+    return table
 
 
 def _on_lines(name: str) -> str:

@@ -1,8 +1,10 @@
 """Tables in the terminal, narrow or none."""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from mha_lab.terminal import relative, show_table
 
@@ -36,3 +38,17 @@ def test_a_path_below_the_working_folder_is_shown_from_there(
     assert relative(tmp_path / "outputs" / "run") == "outputs/run"
     assert relative(Path("outputs/run")) == "outputs/run"
     assert relative(tmp_path.parent / "other") == str(tmp_path.parent / "other")
+
+
+@pytest.mark.parametrize(("width", "columns"), [(30, "run steps"), (16, "run"), (2, "run")])
+def test_a_narrow_terminal_spares_columns(width, columns, monkeypatch):
+    out = io.StringIO()
+
+    def terminal(**how: int) -> Console:
+        return Console(file=out, force_terminal=True, color_system=None, **{"width": width, **how})
+
+    monkeypatch.setattr("rich.console.Console", terminal)
+    rows = [("0_custom_seed0", "custom", "10"), ("1_builtin_seed0", "builtin", "20")]
+    show_table(("run", "attention", "steps"), rows, numeric=1, spare=("attention", "steps"))
+    assert out.getvalue().split("\n")[0].split() == columns.split()
+    assert "1_builtin_seed0" in out.getvalue()

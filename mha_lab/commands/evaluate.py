@@ -19,6 +19,7 @@ and the attention maps of one sequence of each range, a wrong one where there is
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from mha_lab import trust
 from mha_lab.arguments import split, whole_number
 from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError
-from mha_lab.terminal import show_table
+from mha_lab.terminal import relative, show_table, wrapped
 
 _SETTINGS = ("run", "checkpoint", "lengths", "samples", trust.SETTING)
 _LONGEST = 10_000
@@ -58,8 +59,8 @@ def main(arguments: Sequence[str]) -> int:
 
     reason = why_beyond(folder, longest, common["trusted"])
     if reason is not None:
-        print(reason)
-    print(kept)
+        print(wrapped(reason, sys.stdout))
+    print(relative(kept))
     return 0
 
 
@@ -73,6 +74,7 @@ def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any],
     trained = trained_lengths(folder, common["trusted"])
     longest = max((int(row["length"]) for row in rows), default=0)
     limit = trained[1] if trained else longest
+    print(_which(folder, common))
     show_table(
         ("length", "sequences", "sequence accuracy", ""),
         [
@@ -86,8 +88,16 @@ def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any],
         ],
         numeric=4,
     )
-    for key, value in metrics.items():
-        print(f"{key:<24} {value:.4f}")
+    count = sum(int(row["sequences"]) for row in rows)
+    beyond = sum(int(row["sequences"]) for row in rows if row["length"] > limit)
+    some = f", {beyond:,} of them {_BEYOND}" if beyond else ""
+    meanings = {
+        "test/sequence_accuracy": f"of {count:,} sequences, wholly right{some}",
+        "test/token_accuracy": "of their tokens, each given the right ones before; no padding",
+        "test/loss": "a token, in nats; no padding",
+    }
+    for key, value in sorted(metrics.items(), key=lambda one: list(meanings).index(one[0])):
+        print(wrapped(f"{key:<24} {value:.4f}  {meanings[key]}", sys.stdout, indent=33))
     kept.mkdir(parents=True, exist_ok=True)
     write_rows(kept / "accuracy_by_length.csv", rows)
     write_summary(kept, {"overrides": list(overrides), **metrics})
@@ -108,6 +118,7 @@ def _by_range(
     from mha_lab.training.length_scores import MEASURES
 
     result = evaluate_lengths(folder, ranges, overrides, samples=samples, **common)
+    print(_which(folder, common))
     show_table(
         ("lengths", "sequences", *MEASURES.values(), ""),
         [
@@ -120,10 +131,24 @@ def _by_range(
             for row in result.ranges
         ],
         numeric=6,
+        # Of a narrow terminal; the files have them.
+        spare=(MEASURES["token_accuracy_free"], MEASURES["sequence_accuracy_length_given"]),
     )
     print(f"± standard error; a symbol that is guessed is right in {result.chance:.4f}")
     write_evaluation(result, kept, overrides=overrides)
     return max(high for _, high in ranges)
+
+
+def _which(folder: Path, common: dict[str, Any]) -> str:
+    """Which run it was, and which of its weights."""
+    from mha_lab.config import load_run
+    from mha_lab.opening import names_of_run
+    from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
+
+    cfg = load_run(folder, trusted=common["trusted"])
+    step = load_checkpoint(checkpoint_path(folder, common["checkpoint"])).get("global_step")
+    weights = f"{common['checkpoint']} weights, of step {step:,}"
+    return " · ".join([*names_of_run(cfg), f"seed {cfg.seed}", weights])
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:

@@ -9,9 +9,11 @@ What each mechanism and encoding computes, and where it comes from: docs/mechani
 docs/positions.md.
 """
 
+import sys
 from collections.abc import Sequence
 
 from mha_lab.errors import UserError, nearest
+from mha_lab.terminal import wrapped
 
 _LEADS = ("attention", "position", "model", "task", "experiment", "sweep")
 _TITLES = {"attention": "mechanisms", "position": "encodings", "experiment": "whole recipes"}
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         own = own_positions(group)
         for name, line in found.items():
             brings = f"; position of its own: {own[name]}" if name in own else ""
-            print(f"  {name:<{width}} {line}{brings}")
+            print(wrapped(f"  {name:<{width}} {line}{brings}", sys.stdout, indent=width + 3))
     return 0
 
 

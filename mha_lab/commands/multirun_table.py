@@ -49,6 +49,8 @@ def show(folder: Path) -> int:
         ],
         title=str(folder),
         numeric=len(_METRICS),
+        # What a run's name says already goes first.
+        spare=[*(key for key in varying if _is_named(key, rows)), "parameters", "token accuracy"],
     )
     write_rows(
         folder / "summary.csv",
@@ -82,6 +84,11 @@ def _row(folder: Path, run: Path) -> dict[str, Any]:
     pairs = dict(str(word).split("=", 1) for word in overrides if "=" in str(word))
     name = run.relative_to(folder).as_posix()
     return {"run": name, "overrides": pairs, "summary": read_summary(run)}
+
+
+def _is_named(key: str, rows: list[dict[str, Any]]) -> bool:
+    """Whether the name of each run tells its value of a key."""
+    return all(row["overrides"].get(key, "") in row["run"] for row in rows)
 
 
 def _number(key: str, value: Any) -> str:

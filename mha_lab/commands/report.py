@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from mha_lab.arguments import split
 from mha_lab.commands.which_run import LATEST, newest_run
 from mha_lab.errors import UserError, nearest
-from mha_lab.terminal import relative, show_table
+from mha_lab.terminal import relative, show_table, wrapped
 
 if TYPE_CHECKING:
     from mha_lab.reporting.comparison import Comparison
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
         if "table" not in settings:
             _show(document, comparison, out)
     for line in _remarks(comparison, found):
-        print(line, file=sys.stderr)
+        print(wrapped(line, sys.stderr), file=sys.stderr)
     return 0
 
 
@@ -139,7 +139,8 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
     from mha_lab.reporting.sections import main_table
 
     table: Table = main_table(comparison)
-    show_table(table.columns, table.rows, title=document.title, numeric=table.numeric)
+    spare = ("parameters", "loss")  # of a narrow terminal; the page has them
+    show_table(table.columns, table.rows, title=document.title, numeric=table.numeric, spare=spare)
     for name in ("index.html", "report.md", "report.csv", "runs.csv"):
         print(relative(out / name))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mha_lab.config import CONFIG_FILE
 from mha_lab.errors import UserError
-from mha_lab.terminal import relative
+from mha_lab.terminal import relative, wrapped
 from mha_lab.training.run_folder import METRICS, SUMMARY
 
 LATEST = "latest"
@@ -35,7 +35,7 @@ def which_run(key: str, text: str, *, with_weights: bool = True) -> Path:
     except UserError as error:
         raise UserError(f"{key}={text}: {error}") from error
     if int(os.environ.get("LOCAL_RANK", "0")) == 0:
-        print(f"mha_lab: {key}={text} is {relative(run)}", file=sys.stderr)
+        print(wrapped(f"mha_lab: {key}={text} is {relative(run)}", sys.stderr), file=sys.stderr)
     return run
 
 

@@ -89,9 +89,10 @@ def draw_maps(
         zero_is_blocked: Whether what is exactly 0 is hatched, or has the colour of 0.
 
     Returns:
-        The picture. Negative weights have colours of their own.
+        The picture. Negative weights have colours of their own; what is no finite number is grey.
     """
     count, length, source = maps.shape
+    maps = np.where(np.isfinite(maps), maps, np.nan)
     axes = None if same_scale else (1, 2)
     largest = np.nanmax(np.abs(maps), axis=axes, keepdims=True, initial=0.0)
     if same_scale:

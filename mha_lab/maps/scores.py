@@ -80,7 +80,8 @@ class ScoreSums:
         if is_query is not None:
             counts = counts & is_query[:, None, :]
         negligible = (weights < _NEGLIGIBLE * largest[..., None]).count_nonzero(-1)
-        self._add("entropy", torch.special.entr(weights).sum(-1), counts)
+        is_share = ~(weights.amin(-1) < 0)  # of weights below 0 there is no entropy
+        self._add("entropy", torch.special.entr(weights.clamp(min=0)).sum(-1), counts & is_share)
         self._add("confidence", largest, counts)
         self._add("sparsity", negligible / weights.shape[-1], counts)
         for name, offset in (("previous_token", start - 1), ("diagonal", start)):

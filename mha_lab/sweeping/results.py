@@ -98,7 +98,7 @@ def show(plan: Plan, results: list[Result]) -> None:
         for result in results[:MOST_ROWS]
     ]
     columns = ("trial", *plan.space, *objectives, "steps", "seconds", "state")
-    show_table(columns, rows, title=f"sweep {plan.name}")
+    show_table(columns, rows, title=f"sweep {plan.name}", spare=("seconds", "steps"))
     if len(results) > MOST_ROWS:
         print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
 

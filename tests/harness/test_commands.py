@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -91,6 +92,18 @@ def test_evaluate_on_another_task(lab: Lab, trained: Path):
     code, out, err = lab("evaluate", f"run={trained}", "task=sort")
     assert code == 0, err
     assert "test/sequence_accuracy" in out
+
+
+def test_evaluate_says_what_was_tested_and_what_its_numbers_are(lab: Lab, trained: Path):
+    code, out, err = lab("evaluate", f"run={trained}", "task.max_length=13", "checkpoint=last")
+    assert code == 0, err
+    first, *rest = out.splitlines()
+    assert first == "copy · custom · learned · encoder_decoder · seed 0 · last weights, of step 10"
+    whole = next(line for line in rest if line.startswith("test/sequence_accuracy"))
+    assert re.search(r"of 29 sequences, wholly right, \d+ of them longer than in training", whole)
+    tokens = next(line for line in rest if line.startswith("test/token_accuracy"))
+    assert tokens.endswith("of their tokens, each given the right ones before; no padding")
+    assert "it/s" not in out + err  # no bar of Lightning's
 
 
 def test_predict_prints_the_output(lab: Lab, trained: Path):

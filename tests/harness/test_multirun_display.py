@@ -14,7 +14,7 @@ from mha_lab.commands.multirun_display import count_runs
 from mha_lab.words import parse_words
 
 MANY = [
-    "train", "-m", "attention=custom,builtin", "position=learned,rotary",
+    "train", "-m", "attention=composed,builtin", "position=learned,rotary",
     *(word for word in TINY if "progress" not in word), "trainer.max_steps=5",
 ]  # fmt: skip
 
@@ -24,7 +24,7 @@ def test_a_line_a_run_and_one_table_where_there_is_no_terminal(lab, tmp_path: Pa
     assert code == 2  # builtin lets rotary not in
     lines = [line for line in out.splitlines() if line.strip()]
     assert [line.split(":")[0] for line in lines[:3]] == [
-        "0_custom_learned", "1_custom_rotary", "2_builtin_learned",
+        "0_composed_learned", "1_composed_rotary", "2_builtin_learned",
     ]  # fmt: skip
     assert all(": finished · 5 steps · accuracy 0." in line for line in lines[:3])
     assert out.count("sequence") == 1

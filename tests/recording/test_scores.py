@@ -31,6 +31,16 @@ def test_sparsity_counts_keys_below_one_percent_of_the_largest():
     assert_close(score_weights(row.view(1, 1, 1, 4))["sparsity"], torch.tensor([0.5]))
 
 
+def test_weights_below_zero_have_no_entropy():
+    """Of retention, the delta rule or a difference of maps."""
+    subtracting = torch.tensor([[0.6, -0.2], [0.5, 0.5]])
+    scores = score_weights(torch.stack([subtracting, -subtracting + 1])[None])
+    # Of the first head, the second row alone is a distribution.
+    assert_close(scores["entropy"][0], torch.tensor(math.log(2)))
+    assert_close(scores["confidence"], torch.tensor([0.55, 0.85]))
+    assert "entropy" not in score_weights(-torch.eye(2)[None, None] + 0.1)
+
+
 TOKENS = list("abcab")
 DUPLICATE = torch.tensor(
     [
