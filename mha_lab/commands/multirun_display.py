@@ -58,7 +58,7 @@ class MultirunDisplay:
         assert self.bars is not None
         assert self._task is not None
         counts = "".join(f" · {number} {status}" for status, number in self._counts.items())
-        self.bars.update(self._task, advance=done, text=counts + now)
+        self.bars.update(self._task, advance=done, text=counts + now, refresh=True)
 
 
 def line(folder: Path, summary: dict[str, Any]) -> str:

@@ -52,7 +52,7 @@ def test_one_bar_of_runs_in_a_terminal(
     frames = [line for line in shown.replace("\x1b", "\n").splitlines() if "runs" in line]
     assert any("attention=builtin position=rotary" in line for line in frames)
     assert "4/4 · 3 finished · 1 failed" in frames[-1]
-    assert any("training" in line and "/5" in line for line in shown.splitlines())
+    assert any("training" in line for line in shown.splitlines())
     assert all(len(line) <= width + 10 for line in frames)  # with what moves the cursor
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
     printed = capsys.readouterr().out
