@@ -27,11 +27,13 @@ SAME_FOR_ALL = [
 
 def main(settings: list[str]) -> int:
     """Four sweeps, 80 runs; each goes on where it was interrupted. Returns an exit code."""
+    chosen = {word.partition("=")[0] for word in settings}
+    same = [word for word in SAME_FOR_ALL if word.partition("=")[0] not in chosen]
     for task in ("copy", "sort"):
         for name, choice in VARIANTS.items():
             folder = RUNS / f"{task}_{name}"
             place = [f"sweep.name={folder.name}", f"sweep.folder={folder}"]
-            words = [f"+experiment={task}", *choice, *SAME_FOR_ALL, *place, *settings]
+            words = [f"+experiment={task}", *choice, *same, *place, *settings]
             if code := cli.run(["sweep", *words]):
                 return code
     grouped = "by=task,attention,optimizer.lr"

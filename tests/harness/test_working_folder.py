@@ -11,7 +11,7 @@ VARIANT = """\
 from torch.nn import MultiheadAttention
 
 
-def variant(embed_dim, num_heads, *, dropout=0.0):
+def variant(embed_dim: int, num_heads: int, *, dropout: float = 0.0) -> MultiheadAttention:
     return MultiheadAttention(embed_dim, num_heads, dropout=dropout, batch_first=True)
 """
 

@@ -16,6 +16,12 @@ SMALL = (
 )  # fmt: skip
 
 
+def small(*words: str) -> list[str]:
+    """The words of a small run, with others in place of those that set the same."""
+    given = {word.partition("=")[0] for word in words}
+    return [*(word for word in SMALL if word.partition("=")[0] not in given), *words]
+
+
 class At(pl.Callback):
     """Does something once, at a hook of a step.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from break_off import SMALL, signal_at
+from break_off import SMALL, signal_at, small
 from same_run import differences
 
 from mha_lab import cli, config
@@ -118,9 +118,7 @@ def test_an_interrupted_run_without_a_checkpoint_begins_again(
 )
 def test_unusual_settings_train_and_test(words: list[str], lab: Lab, tmp_path: Path):
     run = tmp_path / "run"
-    given = [word.partition("=")[0] for word in words]
-    small = [word for word in SMALL if word.partition("=")[0] not in given]
-    code, _, err = lab("train", *small, *words, f"hydra.run.dir={run}")
+    code, _, err = lab("train", *small(*words), f"hydra.run.dir={run}")
     assert code == 0, err
     assert 0 < run_folder.read_summary(run)["test/loss"] < 10
     has_checkpoints = words[0].startswith(
@@ -132,7 +130,7 @@ def test_unusual_settings_train_and_test(words: list[str], lab: Lab, tmp_path: P
 
 def test_a_metric_that_there_is_not_is_one_sentence(lab: Lab, tmp_path: Path):
     words = ["callbacks.checkpoint.monitor=val/los", f"hydra.run.dir={tmp_path / 'r'}"]
-    code, _, err = lab("train", *SMALL, *words)
+    code, _, err = lab("train", *small(*words))
     assert code == 2
     assert "did you mean 'val/loss'" in err.strip().splitlines()[-1]
 
@@ -261,7 +259,7 @@ def test_a_signal_during_set_up_ends_a_run(signum: signal.Signals, tmp_path: Pat
     # A large set to draw: longer than the patience.
     words = ["data.train_size=20000000", "data.batch_size=8", f"hydra.run.dir={tmp_path / 'r'}"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mha_lab", "train", *SMALL, *words],
+        [sys.executable, "-m", "mha_lab", "train", *small(*words)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
@@ -314,7 +312,7 @@ def test_a_disk_that_fills_up_while_training(small_disk: Path):
     run = small_disk / "run"
     words = ["trainer.max_steps=100000", "trainer.val_check_interval=1", f"hydra.run.dir={run}"]
     done = subprocess.run(
-        [sys.executable, "-m", "mha_lab", "train", *SMALL, *words],
+        [sys.executable, "-m", "mha_lab", "train", *small(*words)],
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 1
