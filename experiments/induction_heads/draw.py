@@ -71,8 +71,10 @@ def maps(study: Study, figure: Any) -> None:
 def draw_map(axes: Any, one: StoredMap, head: int) -> None:
     """One head's map of the first sample, with its tokens."""
     tokens = one.query_tokens[0] if one.query_tokens else []
-    axes.imshow(one.weights[0, head], vmin=0, vmax=1, cmap="viridis")
-    axes.set_xticks(range(len(tokens)), tokens, fontsize=6.5)
+    tokens = [token for token in tokens if token != "<eos>"]
+    shown = one.weights[0, head][: len(tokens), : len(tokens)]
+    axes.imshow(shown, vmin=0, vmax=1, cmap="viridis")
+    axes.set_xticks(range(len(tokens)), tokens, fontsize=6.5, rotation=90)
     axes.set_yticks(range(len(tokens)), tokens, fontsize=6.5)
     axes.tick_params(labelcolor=MUTED)
     axes.grid(visible=False)
@@ -93,10 +95,10 @@ def attach(study: Study, rows: list[dict[str, Any]]) -> dict[str, bytes]:
     at, induction, _ = scores(run)
     middle = halfway(at, induction)
     wanted = np.quantile(at, (0, 0.25, 0.5, 0.75, 1), method="nearest").tolist()
-    near = [step for step in at if abs(step - middle) <= 100]
+    near = [step for step in at if abs(step - middle) <= 50]
     shown = sorted({*wanted, *near})
     page = Gallery(
-        [one.part(samples=[0]) for one in stored if one.step in shown],
+        [one for one in stored if one.step in shown],
         title="Induction heads form: two layers, seed 0",
-    ).save(run / "induction_heads.html")
+    ).save(run / "induction_heads.html", samples=[0])
     return {page.name: page.read_bytes()}

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
 from mha_lab.config import CONFIG_FILE, finish
@@ -12,11 +13,14 @@ from mha_lab.studies.measuring import MEASURED, Measuring, read_measured
 from mha_lab.training.run_folder import read_summary, write_atomically, write_summary
 
 STARTED = "started.json"
+_LOCK = ".study.lock"
 COMPLETE = ("solved", "finished")
 
 
 def work(cfg: DictConfig, *, measuring: Measuring) -> None:
-    """Do what is left to do of one run; a failure is noted in its summary, and ends no other.
+    """Do what is left to do of one run, unless another process does.
+
+    A failure is noted in the run's summary, and ends no other.
 
     Args:
         cfg: composed by Hydra.
@@ -29,6 +33,19 @@ def work(cfg: DictConfig, *, measuring: Measuring) -> None:
 
     folder = Path(HydraConfig.get().runtime.output_dir)
     words = list(HydraConfig.get().overrides.task)
+    lock = FileLock(folder / _LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:  # the same command was started twice: the other one does this run
+        return
+    try:
+        if not is_done(folder, measuring):
+            _do(cfg, folder, words, measuring)
+    finally:
+        lock.release()
+
+
+def _do(cfg: DictConfig, folder: Path, words: list[str], measuring: Measuring) -> None:
     spent, since = seconds_of(folder), time.process_time()
     _note(folder, words, spent)
     try:

@@ -29,7 +29,7 @@ def run_study(
         trusted: modules that runs may name besides this project's own options.
 
     Returns:
-        The finding; None where a run failed, which is told then.
+        The finding; None where a run failed or another process is at it, which is told then.
 
     Raises:
         UserError: an arm that cannot be trained, or a run that was made with other settings.
@@ -48,11 +48,12 @@ def run_study(
         is_finished = _Done(measuring)
         with Bar(study.name, waiting, done, study.runs, is_finished, console):
             launch(waiting, study.runs, measuring, launcher)
-    failed = [job for job in jobs if not is_done(study.runs / job.name, measuring)]
-    if failed:
-        reasons = {read_summary(study.runs / job.name).get("reason", "?") for job in failed}
-        _tell(console, f"{len(failed)} of {len(jobs)} runs failed: {'; '.join(sorted(reasons))}; "
-                       "the same command tries them again")  # fmt: skip
+    open_ones = [job for job in jobs if not is_done(study.runs / job.name, measuring)]
+    if open_ones:
+        summaries = [read_summary(study.runs / job.name) for job in open_ones]
+        reasons = sorted({str(one.get("reason", "still running elsewhere")) for one in summaries})
+        _tell(console, f"{len(open_ones)} of {len(jobs)} runs are not done: {'; '.join(reasons)}; "
+                       "the same command goes on with them")  # fmt: skip
         return None
     found = finding.find(study, rows_of(study), seconds=total_seconds(study))
     finding.write(study, rows_of(study), found)

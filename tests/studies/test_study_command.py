@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from mha_lab import cli, run
 from mha_lab.reporting.finding import find_runs
@@ -108,9 +109,12 @@ def test_a_run_that_fails_ends_no_other(tiny: Path, capsys: pytest.CaptureFixtur
     code = "def measure(run):\n    if 'layers-1' in run.name:\n        raise ValueError('no')\n"
     (tiny / "measure.py").write_text(code + "    return []\n")
     assert cli.run(["study", "tiny", "--quick"]) == 1
-    assert "1 of 2 runs failed: ValueError: no; the same command" in capsys.readouterr().out
+    assert "1 of 2 runs are not done: ValueError: no; the same command" in capsys.readouterr().out
     assert not (QUICK / "report").exists()
+
     (tiny / "measure.py").write_text("def measure(run):\n    return []\n")
+    with FileLock(QUICK / "layers-1_position-none_seed0/.study.lock"):
+        assert cli.run(["study", "tiny", "--quick"]) == 1, "another process is at it"
     assert cli.run(["study", "tiny", "--quick"]) == 0
 
 
