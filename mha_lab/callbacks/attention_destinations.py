@@ -43,6 +43,11 @@ class Snapshot:
     with_scalars: bool
     with_images: bool
 
+    def by_value(self) -> Snapshot:
+        """The same with value-weighted maps, of those whose values were recorded."""
+        maps = [one.value_weighted() for one in self.maps if one.value_norms is not None]
+        return replace(self, maps=maps, prefix=f"{self.prefix}_by_value", with_scores=False)
+
     @cached_property
     def scores(self) -> dict[str, dict[str, list[float]]]:
         """One number a head, by map and score."""
@@ -181,4 +186,13 @@ def on_cpu(one: AttentionMap) -> AttentionMap:
     """The same map, its weights on the CPU."""
     scores = one.whole_scores and {name: one.whole_scores[name].cpu() for name in one.whole_scores}
     whole = None if one.whole is None else one.whole.cpu()
-    return replace(one, weights=one.weights.cpu(), whole_scores=scores, whole=whole)
+    norms = None if one.value_norms is None else one.value_norms.cpu()
+    weighted = None if one.weighted is None else one.weighted.cpu()
+    return replace(
+        one,
+        weights=one.weights.cpu(),
+        whole_scores=scores,
+        whole=whole,
+        value_norms=norms,
+        weighted=weighted,
+    )

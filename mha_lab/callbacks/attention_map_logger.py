@@ -52,6 +52,8 @@ class AttentionMapLogger(AnyLightningCallback):
             hundred of a small model beside its losses. The Attention tab has them anyway.
         images: Whether to log pictures, of the maps and of their scores.
         softmax: Whether to record attention that is written by hand too.
+        values: Whether to log value-weighted maps too, beside the others as
+            ``attention_by_value/...``: each weight times the norm of the value it is applied to.
 
     Raises:
         TypeError: If an argument is of another type.
@@ -72,6 +74,7 @@ class AttentionMapLogger(AnyLightningCallback):
         scalars: bool = False,
         images: bool = True,
         softmax: bool = False,
+        values: bool = False,
     ) -> None:
         super().__init__()
         for name, value in (
@@ -96,6 +99,7 @@ class AttentionMapLogger(AnyLightningCallback):
             ("scalars", scalars),
             ("images", images),
             ("softmax", softmax),
+            ("values", values),
         ):
             if not isinstance(flag, bool):
                 raise TypeError(f"{name}={flag!r} must be a bool, not {type(flag).__name__}")
@@ -112,6 +116,7 @@ class AttentionMapLogger(AnyLightningCallback):
         self.scalars = scalars
         self.images = images
         self.softmax = softmax
+        self.values = values
         self._recording = BatchRecording()
         self._prefix = ""
         self._last: dict[str, tuple[int, int]] = {}  # step and epoch that were logged, by prefix
@@ -240,6 +245,7 @@ class AttentionMapLogger(AnyLightningCallback):
             samples=self.samples,
             max_size=self.max_size,
             softmax=self.softmax,
+            values=self.values,
         )
 
     def _finish(self, trainer: Trainer, pl_module: LightningModule, batch: Any) -> None:
@@ -254,8 +260,11 @@ class AttentionMapLogger(AnyLightningCallback):
             with_scalars=self.scalars,
             with_images=self.images,
         )
+        by_value = snapshot.by_value()
         for write in destinations(trainer.loggers, self._run_folder):
             write(snapshot)
+            if by_value.maps:
+                write(by_value)
 
     def _label(
         self, maps: list[AttentionMap], pl_module: LightningModule, batch: Any

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Kind = Literal["self", "masked", "cross"]
 """Of the attention: to itself, to itself without what is later, or to another sequence."""
 
+Measure = Literal["weights", "value-weighted", "rollout"]
+"""What the numbers of a map are; see :mod:`mha_lab.maps.value_weighted` and ``rollout``."""
+
 
 @dataclass(frozen=True)
 class AttentionMap:
@@ -49,6 +52,8 @@ class AttentionMap:
         images: One image a sample whose patches the keys are, or None.
         value_norms: The norms (N, H, S) of the values that the weights are applied to, before
             pooling, where they were recorded; else None.
+        weighted: The pooled map of weights times these norms, where both are wanted; else None.
+        measure: What the numbers are: weights, or what was made of them.
     """
 
     name: str
@@ -65,6 +70,8 @@ class AttentionMap:
     key_heads: tuple[int, ...] | None = None
     images: tuple[ImageTokens, ...] | None = None
     value_norms: Float[Tensor, "N H S"] | None = None
+    weighted: Float[Tensor, "N H L S"] | None = None
+    measure: Measure = "weights"
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 4:
@@ -127,23 +134,33 @@ class AttentionMap:
         """The map of w·‖v‖; see :mod:`mha_lab.maps.value_weighted`.
 
         Returns:
-            The same map with each weight multiplied by the norm of its value. Rows no longer sum
-            to 1, so the map has no scores.
+            The same map with each weight multiplied by the norm of its value; of a pooled map the
+            products are pooled, not the weights. Rows no longer sum to 1, so the map has no scores.
 
         Raises:
-            ValueError: If the map is pooled, or was recorded without ``values=True``.
+            ValueError: If the map was recorded without ``values=True``.
         """
         if self.value_norms is None:
             raise ValueError(
                 f"{self.name!r} has no norms of values; record it with "
                 "record_attention(model, values=True)"
             )
-        if self.is_pooled:
+        if self.is_pooled and self.weighted is None:
             raise ValueError(
-                f"{self.name!r} is pooled; value-weighted maps need whole ones (max_size=None)"
+                f"{self.name!r} was pooled without its values; record it with values=True, or whole"
             )
-        weights = value_weighted(self.weights, self.value_norms)
-        return replace(self, weights=weights, whole_scores={}, whole=None, value_norms=None)
+        weights = self.weighted
+        if weights is None:
+            weights = value_weighted(self.weights, self.value_norms)
+        return replace(
+            self,
+            weights=weights,
+            whole_scores={},
+            whole=None,
+            value_norms=None,
+            weighted=None,
+            measure="value-weighted",
+        )
 
     def part(
         self,
@@ -176,6 +193,7 @@ class AttentionMap:
             pool=self.pool,
             key_heads=None if self.key_heads is None else list(self.key_heads),
             images=None if self.images is None else [self.images[i].about() for i in chosen],
+            measure=self.measure,
         )
         header, codes = chosen_part(Header.from_json(header), codes, None, max_size)
         return Part(run or "maps", self.name, self.name, 0, 0.0, header, codes)

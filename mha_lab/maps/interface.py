@@ -55,6 +55,22 @@ class Drawable(Protocol):
     def value_norms(self) -> Float[Tensor, "N H S"] | None:
         """The norms of the values, where they were recorded."""
 
+    @property
+    def weighted(self) -> Float[Tensor, "N H L S"] | None:
+        """The pooled map of weights times these norms, where both were wanted."""
+
+    @property
+    def pool(self) -> str:
+        """What a pooled map holds of each block."""
+
+    @property
+    def key_heads(self) -> tuple[int, ...] | None:
+        """Which head of keys each head reads, where several read one."""
+
+    @property
+    def measure(self) -> str:
+        """What the numbers are."""
+
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices."""
 

@@ -62,6 +62,8 @@ def attention_rollout(maps: Sequence[AttentionMap], *, residual: float = 0.5) ->
                 whole=None,
                 key_heads=None,
                 value_norms=None,
+                weighted=None,
+                measure="rollout",
             )
         )
     return rolled

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mha_lab.maps.interface import Drawable
 
 SUFFIXES = (".png", ".svg", ".html", ".npz")
+_OPTIONAL = ("value_norms", "weighted")
 
 
 def save_map(
@@ -54,14 +55,15 @@ def load_arrays(path: str | Path) -> dict[str, Any]:
     with np.load(path, allow_pickle=False) as file:
         stored = dict(file)
     about: dict[str, Any] = json.loads(str(stored["about"]))
-    for name in ("samples", "heads", "size"):
-        about[name] = about[name] and tuple(about[name])
+    for name in ("samples", "heads", "size", "key_heads"):
+        if about.get(name) is not None:
+            about[name] = tuple(about[name])
     about["weights"] = torch.from_numpy(stored["weights"])
     scores = {name[7:]: torch.from_numpy(stored[name]) for name in stored if name[:7] == "scores/"}
     has_scores = about.pop("has_scores", bool(scores))  # older files do not say
     about["whole_scores"] = scores if has_scores else None
-    norms = stored.get("value_norms")
-    about["value_norms"] = None if norms is None else torch.from_numpy(norms)
+    for name in _OPTIONAL:
+        about[name] = torch.from_numpy(stored[name]) if name in stored else None
     return about
 
 
@@ -75,9 +77,13 @@ def _arrays(one: Drawable) -> dict[str, Any]:
         "samples": one.samples,
         "heads": one.heads,
         "has_scores": one.whole_scores is not None,
+        "pool": one.pool,
+        "key_heads": one.key_heads,
+        "measure": one.measure,
     }
     arrays = {"weights": one.weights.cpu().numpy(), "about": json.dumps(about)}
-    if one.value_norms is not None:
-        arrays["value_norms"] = one.value_norms.cpu().numpy()
+    for name in _OPTIONAL:
+        if (values := getattr(one, name)) is not None:
+            arrays[name] = values.cpu().numpy()
     scores = {f"scores/{name}": values.cpu() for name, values in (one.whole_scores or {}).items()}
     return {**arrays, **scores}

@@ -11,7 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.maps.scores import ScoreSums, score_weights
-from mha_lab.recording.distribution import Pool, Scores, attention_distribution, pool_map
+from mha_lab.recording.distribution import (
+    Pool,
+    PooledRows,
+    Scores,
+    attention_distribution,
+    pool_map,
+)
+from mha_lab.recording.shared_keys import shared_keys
 from mha_lab.recording.transforms import is_transformed
 
 _SMALL = 2**20
@@ -29,6 +36,8 @@ class Chosen:
         scores: The scores (H,) of the whole map where it was pooled; else None.
         whole: The whole map where it was pooled and is small: tokens may come to score it by.
         key_heads: Which head of keys each head reads, where several read one; else None.
+        weighted: The pooled map of weights times the norms of their values, where it was pooled
+            and these are known; else None.
     """
 
     weights: Float[Tensor, "N H L S"]
@@ -37,6 +46,7 @@ class Chosen:
     scores: dict[str, Tensor] | None = None
     whole: Float[Tensor, "N H L S"] | None = None
     key_heads: list[int] | None = None
+    weighted: Float[Tensor, "N H L S"] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,8 +80,15 @@ class Choice:
                 "its own"
             )
 
-    def of_scores(self, scores: Scores, name: str) -> Chosen:
+    def of_scores(
+        self, scores: Scores, name: str, norms: Float[Tensor, "N H S"] | None = None
+    ) -> Chosen:
         """The chosen part of a call.
+
+        Args:
+            scores: Of all samples and heads.
+            name: Of the module that called.
+            norms: Of the values, where these are wanted and known.
 
         Raises:
             ValueError: If the call of the module called name lacks a chosen sample or head.
@@ -79,6 +96,8 @@ class Choice:
         samples = self.samples_of(scores.shape[0], name)
         heads = _indices("heads", self.heads, scores.shape[1], name)
         sums = ScoreSums()
+        factors = None if norms is None else norms[samples][:, heads, None]
+        weighted = PooledRows(scores.shape[2], self.max_size or 1, self.pool)
         blocks: list[Tensor] = []
         is_small = len(samples) * len(heads) * scores.shape[2] * scores.shape[3] <= _SMALL
 
@@ -86,6 +105,8 @@ class Choice:
             sums.add(block, start)
             if is_small:
                 blocks.append(block)
+            if factors is not None:
+                weighted.add(block * factors, start)
 
         weights = attention_distribution(
             scores.select(samples, heads),
@@ -94,27 +115,48 @@ class Choice:
             pool=self.pool,
             visit=visit,
         )
-        group = scores.q.shape[1] // max(1, scores.k.shape[1])
-        key_heads = [head // group for head in heads] if group > 1 else None
-        if self.average_heads:
-            key_heads = None
+        key_heads = None if self.average_heads else scores.key_heads()
+        key_heads = key_heads and [key_heads[head] for head in heads]
         if weights.shape[2:] == scores.shape[2:] or is_transformed(weights):
             return Chosen(weights, samples, heads, key_heads=key_heads)
         whole = torch.cat(blocks, 2) if blocks else None
-        return Chosen(weights, samples, heads, sums.means(), whole, key_heads)
+        products = None if factors is None else weighted.map()
+        return Chosen(weights, samples, heads, sums.means(), whole, key_heads, products)
 
-    def of_weights(self, weights: Float[Tensor, "N H L S"], name: str) -> Chosen:
-        """The chosen part of a call whose weights exist already."""
+    def of_weights(
+        self,
+        weights: Float[Tensor, "N H L S"],
+        name: str,
+        values: Float[Tensor, "N H S D"] | None = None,
+        norms: Float[Tensor, "N H S"] | None = None,
+    ) -> Chosen:
+        """The chosen part of a call whose weights exist already.
+
+        Args:
+            weights: (N, H, L, S).
+            name: Of the module that called.
+            values: Of the product with the weights, where they are known: heads that share values
+                share keys.
+            norms: Of the values, where these are wanted and known.
+        """
         samples = self.samples_of(weights.shape[0], name)
         heads = _indices("heads", self.heads, weights.shape[1], name)
         chosen = weights[samples][:, heads]
+        key_heads = None
         if self.average_heads:
             chosen = chosen.mean(1, keepdim=True)
+        elif values is not None and values.shape[1] == weights.shape[1]:
+            key_heads = shared_keys(values)
+            key_heads = key_heads and [key_heads[head] for head in heads]
         if self.max_size is None or max(chosen.shape[-2:]) <= self.max_size:
-            return Chosen(chosen, samples, heads)
+            return Chosen(chosen, samples, heads, key_heads=key_heads)
         pooled = pool_map(chosen, self.max_size, self.pool)
         whole = chosen if chosen.numel() <= _SMALL else None
-        return Chosen(pooled, samples, heads, score_weights(chosen), whole)
+        weighted = None
+        if norms is not None:
+            products = chosen * norms[samples][:, heads, None]
+            weighted = pool_map(products, self.max_size, self.pool)
+        return Chosen(pooled, samples, heads, score_weights(chosen), whole, key_heads, weighted)
 
     def samples_of(self, size: int, name: str) -> list[int]:
         """Which samples of a batch of this size."""

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_lab.recording.flex import FlexModification
+from mha_lab.recording.shared_keys import shared_keys
 
 Pool = Literal["mean", "max"]
 
@@ -57,6 +58,13 @@ class Scores:
     def shape(self) -> tuple[int, int, int, int]:
         """(N, H, L, S) of the whole map."""
         return (*self.q.shape[:3], self.k.shape[2])
+
+    def key_heads(self) -> list[int] | None:
+        """Which head of keys each head reads, where several read one; else None."""
+        group = self.q.shape[1] // max(1, self.k.shape[1])
+        return (
+            [head // group for head in range(self.q.shape[1])] if group > 1 else shared_keys(self.k)
+        )
 
     def select(self, samples: list[int], heads: list[int]) -> Scores:
         """Keep the samples and heads with these indices."""
@@ -160,21 +168,43 @@ def attention_distribution(
     if max_size is None or max(length, source) <= max_size or 0 in (length, source):
         return weights(0, length)
     step = max(1, _BLOCK_ELEMENTS // max(1, n * h * source))
-    # Keys are pooled a block of rows at a time, queries at the end: (N, H, L, max_size) at most.
-    # In one tensor: many small ones that stay would lie between the blocks, and keep the memory of
-    # each from being used again.
-    narrow: Tensor | None = None
+    rows = PooledRows(length, max_size, pool)
     for start in range(0, length, step):
-        stop = min(start + step, length)
-        block = weights(start, stop)
+        block = weights(start, min(start + step, length))
         visit(block, start)
-        pooled = _pool_keys(block, max_size, pool)
-        if narrow is None:
-            narrow = pooled.new_empty(*pooled.shape[:2], length, pooled.shape[3])
-        narrow[:, :, start:stop] = pooled
-        del block, pooled  # before the next ones are made
-    assert narrow is not None
-    return pool_map(narrow, max_size, pool)
+        rows.add(block, start)
+        del block  # before the next one is made
+    return rows.map()
+
+
+class PooledRows:
+    """A map that is pooled while it is made, a block of rows at a time.
+
+    Keys are pooled at once, queries at the end: (N, H, L, max_size) at most. In one tensor: many
+    small ones that stay would lie between the blocks, and keep the memory of each from being used
+    again.
+
+    Args:
+        length: Rows of the whole map.
+        max_size: The largest length along each axis.
+        pool: How a block of weights becomes one.
+    """
+
+    def __init__(self, length: int, max_size: int, pool: Pool) -> None:
+        self._length, self._max_size, self._pool = length, max_size, pool
+        self._narrow: Tensor | None = None
+
+    def add(self, block: Float[Tensor, "N H rows S"], start: int) -> None:
+        """Take the rows from start on."""
+        pooled = _pool_keys(block, self._max_size, self._pool)
+        if self._narrow is None:
+            self._narrow = pooled.new_empty(*pooled.shape[:2], self._length, pooled.shape[3])
+        self._narrow[:, :, start : start + block.shape[2]] = pooled
+
+    def map(self) -> Float[Tensor, "N H l s"]:
+        """The pooled map of all rows that were added."""
+        assert self._narrow is not None
+        return pool_map(self._narrow, self._max_size, self._pool)
 
 
 def _pool_keys(weights: Tensor, max_size: int, pool: Pool) -> Tensor:

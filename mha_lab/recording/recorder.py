@@ -197,6 +197,7 @@ class _Recorder(TorchFunctionMode):
                 key_heads=call.key_heads,
                 pool=self._choice.pool,
                 value_norms=call.value_norms,
+                weighted=call.weighted,
             )
         )
 

@@ -33,6 +33,7 @@ class Weighed:
         whole: The whole map where it was pooled and is small; else None.
         key_heads: Which head of keys each head reads, where several read one; else None.
         value_norms: The norms of the values, where they are wanted and known.
+        weighted: The pooled map of weights times norms, where the map was pooled and these are.
     """
 
     weights: Float[Tensor, "N H L S"]
@@ -44,6 +45,7 @@ class Weighed:
     whole: Float[Tensor, "N H L S"] | None = None
     key_heads: tuple[int, ...] | None = None
     value_norms: Float[Tensor, "N H S"] | None = None
+    weighted: Float[Tensor, "N H L S"] | None = None
 
 
 def weigh(
@@ -76,20 +78,21 @@ def weigh(
         is_causal = scores.is_causal
         shape = scores.shape
         values = scores.values() if choice.values and scores.values is not None else None
+        norms = None if values is None else norms_of(values, shape)
         with torch.autocast(scores.q.device.type, enabled=False):
-            chosen = part.of_scores(scores, caller.name)
+            chosen = part.of_scores(scores, caller.name, norms)
     else:
         whole = args[0] if func is None else func.attention_weights(*args, **kwargs)  # type: ignore[attr-defined]
-        if choice.values and func is None:
+        if func is None:
             values = values_met(whole, args[1], caller.num_heads)
-        elif choice.values and func is not None:
+        else:
             values = values_given(func, args, kwargs, caller.num_heads)
         whole = as_heads(whole, caller.num_heads)
         whole = whole.to(torch.promote_types(whole.dtype, torch.float32))
         n, h, length, source = whole.shape
         shape = (n, h, length, source)
-        chosen = part.of_weights(whole, caller.name)
-    norms = None if values is None else norms_of(values, shape)
+        norms = norms_of(values, shape) if choice.values and values is not None else None
+        chosen = part.of_weights(whole, caller.name, values, norms)
     if norms is not None:
         norms = norms[chosen.samples][:, chosen.heads]
     if within_transform:
@@ -98,6 +101,7 @@ def weigh(
         norms = _as_outside(norms, chosen.weights, weights)
         norms = norms if norms is None else norms[samples]
         chosen = replace(chosen, weights=weights[samples], samples=samples, scores=None, whole=None)
+        chosen = replace(chosen, weighted=None)
     return Weighed(
         weights=chosen.weights,
         size=(shape[2], shape[3]),
@@ -108,6 +112,7 @@ def weigh(
         key_heads=None if chosen.key_heads is None else tuple(chosen.key_heads),
         is_causal=is_causal or _sees_no_later_key(chosen.weights, shape[2], shape[3]),
         value_norms=norms,
+        weighted=chosen.weighted,
     )
 
 

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tensorboard import plugin_util
 from tensorboard.backend import http_util
-from tensorboard.data.provider import BlobSequenceDatum
 from werkzeug import Request, Response
 
 from mha_lab.tensorboard.parameters import not_found, shown, text, whole_number
-from mha_lab.tensorboard.series import Asker, AttentionSeries
+from mha_lab.tensorboard.series import Asker, AttentionSeries, Datum
 from mha_lab.view.packed import DamagedMapError, Header, unpack_codes
 
 LARGEST_STEP = 2**63 - 1
@@ -118,7 +117,7 @@ class Answers:
                 maps.append(about | _about_heads(header))
         return _json(request, {"run": run, "step": step, "maps": maps})
 
-    def _find(self, request: Request, run: str, tag: str, step: int) -> BlobSequenceDatum:
+    def _find(self, request: Request, run: str, tag: str, step: int) -> Datum:
         """The place of one map; what is not remembered may be new, so that is looked up."""
         asker = _asker(request)
         series = self._series.steps(asker, run)
@@ -130,9 +129,7 @@ class Answers:
             not_found(f"Map {shown(tag)} of run {shown(run)} has no step {step}.")
         return series[tag][step]
 
-    def _load(
-        self, request: Request, datum: BlobSequenceDatum
-    ) -> tuple[Header, NDArray[np.unsignedinteger]]:
+    def _load(self, request: Request, datum: Datum) -> tuple[Header, NDArray[np.unsignedinteger]]:
         first, second = self._series.blobs(_asker(request), [(datum, 0), (datum, 1)])
         header = _header(first)
         return header, unpack_codes(header, _whole(second))
@@ -162,7 +159,7 @@ def _whole(blob: bytes | DamagedMapError) -> bytes:
     return blob
 
 
-def _for_page(header: Header, sample: int, datum: BlobSequenceDatum) -> dict[str, Any]:
+def _for_page(header: Header, sample: int, datum: Datum) -> dict[str, Any]:
     """What the page needs to draw one sample."""
 
     def of_sample(tokens: list[list[str]] | None) -> list[str] | None:
@@ -184,6 +181,7 @@ def _for_page(header: Header, sample: int, datum: BlobSequenceDatum) -> dict[str
         "key_tokens": of_sample(header.key_tokens),
         "pool": header.pool,
         "image": header.images[sample] if header.images else None,
+        "measure": header.measure,
     }
 
 

@@ -40,6 +40,21 @@ def find_event_files(logdir: Path) -> list[tuple[str, Path]]:
     return sorted(_files_below(logdir, logdir, frozenset()), key=_by_run_and_age)
 
 
+def files_of(run: Path) -> list[Path]:
+    """The event files of one run alone, oldest first.
+
+    Args:
+        run: A run's folder, or one event file.
+    """
+    if run.is_file():
+        return [run]
+    try:
+        names = [path for path in run.iterdir() if "tfevents" in path.name and path.is_file()]
+    except OSError:  # vanished, or not ours to read
+        return []
+    return sorted(names, key=lambda path: _by_run_and_age(("", path)))
+
+
 def _by_run_and_age(file: tuple[str, Path]) -> tuple[str, Path, list[tuple[int, str]]]:
     """A key that sorts the tenth file of a second after its ninth."""
     run, path = file

@@ -2,7 +2,8 @@
 
 TensorBoard finds :class:`AttentionPluginLoader` through the entry point ``tensorboard_plugins`` and
 serves the routes below ``/data/plugin/mha_lab_attention``. Nothing is written, torch is not
-imported, and what a request names must exist in TensorBoard's data, never in the file system.
+imported, and what a request names must exist in TensorBoard's data; in the file system only the
+event files of a run that lies there are looked at, for restarts.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class AttentionPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     plugin_name = PLUGIN_NAME
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        self._answers = Answers(AttentionSeries(context.data_provider))
+        logdir = Path(context.logdir) if context.logdir else None
+        series = AttentionSeries(context.data_provider, logdir, context.multiplexer)
+        self._answers = Answers(series)
 
     def get_plugin_apps(self) -> dict[str, WsgiApp]:
         """Each route and what answers it. A file can be served only if it lies in static/ now."""

@@ -9,13 +9,12 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tensorboard.compat.proto.event_pb2 import SessionLog
 
 from mha_lab.tensorboard.event_files import PLUGIN_NAME, find_event_files, read_events
+from mha_lab.tensorboard.restarts import abandon, restart_in
 from mha_lab.view.gallery import Gallery
 from mha_lab.view.packed import DamagedMapError, Header, unpack_weights
 from mha_lab.view.page import Part
@@ -184,21 +183,15 @@ def _read_run(of_run: tuple[str, list[Path]]) -> dict[tuple[str, str, int], Stor
     for place, one in enumerate(found):
         if isinstance(one, int):  # a restart
             for steps in kept.values():
-                _abandon(steps, one)
+                abandon(steps, one)
         else:
             steps = kept.setdefault(one.tag, {})
-            _abandon(steps, one.step)
+            abandon(steps, one.step)
             steps[one.step] = (place, one)
     written = sorted(
         (pair for steps in kept.values() for pair in steps.values()), key=itemgetter(0)
     )
     return {(run, one.tag, one.step): one for _, one in written}
-
-
-def _abandon(steps: dict[int, Any], first: int) -> None:
-    """Forget steps from ``first`` on."""
-    for step in [step for step in steps if step >= first]:
-        del steps[step]
 
 
 def _maps_of(run: str, path: Path) -> Iterator[StoredMap | int]:
@@ -209,8 +202,8 @@ def _maps_of(run: str, path: Path) -> Iterator[StoredMap | int]:
     """
     ours: set[str] = set()
     for event in read_events(path):
-        if event.session_log.status == SessionLog.START and event.step > 0:
-            yield event.step
+        if restart := restart_in(event):
+            yield restart.step
         for value in event.summary.value:
             if value.metadata.plugin_data.plugin_name == PLUGIN_NAME:
                 ours.add(value.tag)

@@ -9,19 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from tensorboard import errors
 from tensorboard.context import RequestContext
 from tensorboard.data import provider
 
 from mha_lab.tensorboard.event_files import PLUGIN_NAME
+from mha_lab.tensorboard.restarts import restarts_of, still_valid
 from mha_lab.view.packed import DamagedMapError
 
 ALL_STEPS = 1_000_000  # the provider wants a limit
 RUNS_REMEMBERED = 8
 
-Steps = dict[int, provider.BlobSequenceDatum]
+
+class Direct(NamedTuple):
+    """A map as TensorBoard's Python loader holds it, where its provider hides it."""
+
+    step: int
+    wall_time: float
+    values: Sequence[bytes]
+
+
+Datum: TypeAlias = provider.BlobSequenceDatum | Direct
+Steps = dict[int, Datum]
 
 
 class Asker(NamedTuple):
@@ -36,10 +48,20 @@ class AttentionSeries:
 
     Args:
         data: TensorBoard's data provider; None where there is no data.
+        logdir: The folder that it loads, in which event files tell of restarts; None where there
+            is none, or several.
+        multiplexer: Where TensorBoard's Python loader has what it loaded; None with the fast one.
     """
 
-    def __init__(self, data: provider.DataProvider | None) -> None:
+    def __init__(
+        self,
+        data: provider.DataProvider | None,
+        logdir: Path | None = None,
+        multiplexer: Any = None,
+    ) -> None:
         self._data = data
+        self._logdir = logdir
+        self._multiplexer = multiplexer
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="mha_lab_attention")
         self._remembered: dict[tuple[str, str], dict[str, Steps]] = {}
 
@@ -76,25 +98,45 @@ class AttentionSeries:
             downsample=ALL_STEPS,
             run_tag_filter=provider.RunTagFilter(runs=[run]),
         )
-        series = {
-            tag: {datum.step: datum for datum in sorted(data, key=lambda datum: datum.step)}
-            for tag, data in read.get(run, {}).items()
-            if data
+        found = {tag: data for tag, data in read.get(run, {}).items() if data}
+        # A run that TensorBoard knows is a folder below its own; nothing else is looked for there.
+        restarts = restarts_of(self._logdir / run) if found and self._logdir else []
+        valid = {
+            tag: still_valid(self._in_order(run, tag, data), restarts)
+            for tag, data in found.items()
         }
+        series = {tag: steps for tag, steps in valid.items() if steps}
         self._remember(key, series)
         return series
 
+    def _in_order(
+        self, run: str, tag: str, data: Sequence[provider.BlobSequenceDatum]
+    ) -> Sequence[Datum]:
+        """A series as it was written; the Python loader hands on a step's first writing alone."""
+        if self._multiplexer is None:
+            return data
+        known = {(datum.step, datum.wall_time): datum for datum in data}
+        try:
+            written = self._multiplexer.Tensors(run, tag)
+        except KeyError:  # vanished meanwhile
+            return data
+        return [
+            known.get((event.step, event.wall_time))
+            or Direct(event.step, event.wall_time, event.tensor_proto.string_val)
+            for event in written
+        ]
+
     def blobs(
-        self, asker: Asker, wanted: Sequence[tuple[provider.BlobSequenceDatum, int]]
+        self, asker: Asker, wanted: Sequence[tuple[Datum, int]]
     ) -> list[bytes | DamagedMapError]:
         """The strings (datum, 0 or 1), read side by side; an error in place of a missing one."""
         return list(self._pool.map(lambda pair: self._blob(asker, *pair), wanted))
 
-    def _blob(
-        self, asker: Asker, datum: provider.BlobSequenceDatum, index: int
-    ) -> bytes | DamagedMapError:
+    def _blob(self, asker: Asker, datum: Datum, index: int) -> bytes | DamagedMapError:
         if self._data is None or len(datum.values) != 2:
             return DamagedMapError(f"it has {len(datum.values)} parts instead of 2")
+        if isinstance(datum, Direct):
+            return datum.values[index]
         try:
             blob: bytes = self._data.read_blob(asker.context, blob_key=datum.values[index].blob_key)
         except (errors.NotFoundError, KeyError):

@@ -29,8 +29,9 @@ _VALUE_OVERHEAD = 8
 class WritableMap(Protocol):
     """What is needed of a map; :class:`mha_lab.AttentionMap` has it.
 
-    ``samples``, ``heads``, ``size`` and a method ``scores()``, which returns a (H,) or (N, H)
-    tensor for each score's name, are written too where the map has them.
+    ``samples``, ``heads``, ``size``, ``pool``, ``key_heads``, ``images``, ``measure`` and a method
+    ``scores()``, which returns a (H,) or (N, H) tensor for each score's name, are written too where
+    the map has them.
     """
 
     @property
@@ -138,6 +139,7 @@ def _fill(value: Summary.Value, one: WritableMap, scores: Mapping[str, Any] | No
     _check(one)
     if scores is None:
         scores = one.scores() if hasattr(one, "scores") else {}
+    images = getattr(one, "images", None)
     strings = pack_weights(
         one.weights.detach().float().cpu().numpy(),
         name=one.name,
@@ -148,6 +150,10 @@ def _fill(value: Summary.Value, one: WritableMap, scores: Mapping[str, Any] | No
         heads=_whole_numbers(getattr(one, "heads", None)),
         size=_whole_numbers(getattr(one, "size", None)),
         scores={name: np.asarray(values).tolist() for name, values in _on_cpu(scores)},
+        pool=getattr(one, "pool", "mean"),
+        key_heads=_whole_numbers(getattr(one, "key_heads", None)),
+        images=None if images is None else [image.about() for image in images],
+        measure=getattr(one, "measure", "weights"),
     )
     value.metadata.display_name = one.name
     # A blob sequence: TensorBoard then reads the two strings of one step, not the whole series.

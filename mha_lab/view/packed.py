@@ -48,6 +48,7 @@ class Header:
         key_heads: Which head of keys each head reads, where several read one; else None.
         images: N images whose patches the keys are, each {"src", "grid", "first"}: a data address,
             rows and columns of patches, and how many tokens come before them; or None.
+        measure: What its numbers are: "weights", "value-weighted" or "rollout".
     """
 
     name: str
@@ -63,6 +64,7 @@ class Header:
     pool: str = "mean"
     key_heads: list[int] | None = None
     images: list[dict[str, Any]] | None = None
+    measure: str = "weights"
 
     def to_json(self) -> bytes:
         """The header as the first of the two strings."""
@@ -89,6 +91,7 @@ class Header:
             "pool": self.pool,
             "key_heads": self.key_heads,
             "images": self.images,
+            "measure": self.measure,
         }
 
     @classmethod
@@ -123,9 +126,10 @@ class Header:
                 heads=content["heads"],
                 size=content["size"],
                 scores=dict(content["scores"]),
-                pool=str(content.get("pool", "mean")),  # older files lack the last three
+                pool=str(content.get("pool", "mean")),  # older files lack the last four
                 key_heads=content.get("key_heads"),
                 images=content.get("images"),
+                measure=str(content.get("measure", "weights")),
             )
             _check(header)
         except DamagedMapError:

@@ -24,7 +24,7 @@ from tiny_modules import (
 )
 from torch.testing import assert_close
 
-from mha_lab import AttentionMapLogger
+from mha_lab import AttentionMapLogger, record_attention
 from mha_lab.tensorboard.reader import read_attention
 
 LAYERS = ("encoder.layers.0.self_attn", "encoder.layers.1.self_attn")
@@ -160,6 +160,23 @@ def test_softmax_records_attention_written_by_hand(tmp_path):
             validation=batches_of_pairs(1),
         )
         assert bool(logged_steps(folder)) is is_recorded
+
+
+def test_values_logs_value_weighted_maps_beside_the_others(tmp_path):
+    batches = batches_of_ids(1)
+    module = fit(tmp_path, AttentionMapLogger(values=True), validation=batches)
+    maps = {one.tag: one for one in read_attention(tmp_path)}
+    prefixes = ("attention", "attention_by_value")
+    assert set(maps) == {f"{prefix}/{name}" for prefix in prefixes for name in LAYERS}
+    with torch.no_grad(), record_attention(module.eval(), values=True) as recorded:
+        module(next(iter(batches)))
+    for one in recorded:
+        right = one.value_weighted().weights[:1]
+        weighted = maps[f"attention_by_value/{one.name}"]
+        atol = 1e-4 * float(right.max())  # as they are kept
+        assert_close(torch.tensor(weighted.weights), right, rtol=0, atol=atol)
+        assert (weighted.header.measure, weighted.scores) == ("value-weighted", {})
+        assert maps[f"attention/{one.name}"].header.measure == "weights"
 
 
 # --- when ---------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Value-weighted maps: on numbers worked by hand, and against the values of real modules."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,6 +12,7 @@ from mha_lab import AttentionMap, MultiheadAttention, record_attention
 from mha_lab.attention.shown import weigh_values
 from mha_lab.maps.attention_maps import AttentionMaps
 from mha_lab.maps.value_weighted import value_weighted
+from mha_lab.view.packed import Header
 
 N, H, L, S, D = 2, 3, 5, 7, 4
 
@@ -203,11 +206,39 @@ def test_rollout_of_a_recording():
         AttentionMaps().rollout()
 
 
+@pytest.mark.parametrize("pool", ["mean", "max"])
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_of_a_pooled_map_the_products_are_pooled(tmp_path, pool, by_hand):
+    q, k, v = heads()
+    attend = by_softmax if by_hand else F.scaled_dot_product_attention
+    options = {"softmax": True, "samples": [1], "heads": [2, 0]}
+    whole = record(attend, q, k, v, **options).value_weighted()[0]
+    pooled = record(attend, q, k, v, **options, max_size=3, pool=pool)
+    weighted = pooled.value_weighted()[0]
+    pools = {"mean": F.adaptive_avg_pool2d, "max": F.adaptive_max_pool2d}
+    assert_close(weighted.weights, pools[pool](whole.weights, (3, 3)))
+    assert (weighted.size, weighted.measure, weighted.scores()) == ((L, S), "value-weighted", {})
+    read = AttentionMap.load(pooled[0].save(tmp_path / "pooled.npz"))
+    assert_close(read.value_weighted().weights, weighted.weights)
+
+
+def by_softmax(q, k, v):
+    return (q @ k.mT).softmax(-1) @ v
+
+
+def test_what_its_numbers_are_stands_in_the_page_and_in_the_file(tmp_path):
+    maps = record(F.scaled_dot_product_attention, *heads())
+    weighted = maps.value_weighted()[0]
+    assert Header.from_json(weighted.part().header).measure == "value-weighted"
+    assert Header.from_json(maps[0].part().header).measure == "weights"
+    assert AttentionMap.load(weighted.save(tmp_path / "one.npz")).measure == "value-weighted"
+
+
 def test_what_cannot_be_weighted():
     q, k, v = heads()
     with pytest.raises(ValueError, match=r"record_attention\(model, values=True\)"):
         AttentionMap("x", torch.ones(1, 1, 2, 2)).value_weighted()
-    pooled = record(F.scaled_dot_product_attention, q, k, v, max_size=3)
+    pooled = replace(record(F.scaled_dot_product_attention, q, k, v, max_size=3)[0], weighted=None)
     with pytest.raises(ValueError, match="pooled"):
         pooled.value_weighted()
     with pytest.raises(ValueError, match="exclude each other"):

@@ -32,6 +32,7 @@ class App:
             flags,
             [AttentionPluginLoader()],
             data_provider=MultiplexerDataProvider(self.multiplexer, str(logdir)),
+            deprecated_multiplexer=self.multiplexer,
         )
         self.client = Client(application)
 

@@ -46,12 +46,23 @@ def tensorboard(logdir: Path, *options: str) -> Iterator[str]:
         server.wait(20)
 
 
-def ask(address: str, route: str) -> dict | None:
-    try:
-        with urllib.request.urlopen(f"{address}/data/plugin/{NAME}/{route}", timeout=5) as answer:
-            return json.load(answer)
-    except OSError:
-        return None
+def ask(address: str, route: str, *, until=None) -> dict | None:
+    """What a route answers, None where it does not; asked again ``until`` the answer will do."""
+    found = None
+
+    def once() -> bool:
+        nonlocal found
+        try:
+            with urllib.request.urlopen(
+                f"{address}/data/plugin/{NAME}/{route}", timeout=30
+            ) as answer:
+                found = json.load(answer)
+        except OSError:
+            found = None
+        return until is None or bool(found and until(found))
+
+    wait_until(once)
+    return found
 
 
 def wait_until(condition, seconds: float = 60) -> None:

@@ -10,6 +10,8 @@ from stored_maps import H, L, N, S, make_map, write_run
 from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE
 from torch.utils.tensorboard import SummaryWriter
 
+from mha_lab import ImageTokens
+from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.tensorboard.event_files import read_events
 from mha_lab.tensorboard.reader import read_attention
 from mha_lab.tensorboard.writer import write_attention
@@ -72,6 +74,25 @@ def test_scores_are_the_maps_own_or_those_given(tmp_path):
     assert list(given) == ["entropy"]
     assert given["entropy"].tolist()[:2] == [1, 2]
     assert math.isnan(given["entropy"][2])
+
+
+def test_all_that_a_map_knows_of_itself_is_written(tmp_path):
+    image = ImageTokens(torch.rand(3, 4, 4), grid=(2, 2), first=1)
+    one = AttentionMap(
+        "a",
+        torch.rand(1, 4, L, 5),
+        "cross",
+        size=(2 * L, 5),
+        key_heads=(0, 0, 1, 1),
+        pool="max",
+        images=(image,),
+        measure="value-weighted",
+        whole_scores={},
+    )
+    write_run(tmp_path, {0: [one]})
+    header = read_attention(tmp_path)[0].header
+    assert (header.pool, header.key_heads) == ("max", [0, 0, 1, 1])
+    assert (header.measure, header.images) == ("value-weighted", [image.about()])
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])

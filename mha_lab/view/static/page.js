@@ -9,7 +9,6 @@ import { Catalog } from "./data/catalog.js";
 import { compose } from "./data/compose.js";
 import { parse, serialise } from "./data/state.js";
 import { el } from "./draw/dom.js";
-import { download } from "./draw/download.js";
 import { colours } from "./draw/palette.js";
 import { readTheme } from "./draw/raster.js";
 import { makeActions } from "./parts/actions.js";
@@ -101,10 +100,17 @@ export class Page {
     for (const pane of this.scene?.panes ?? []) pane.neighbours();
   }
 
+  /** Styles are computed only when the theme changes: it takes time, at every step of playing. */
+  wear(dark) {
+    if (this.theme?.dark === dark) return;
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    this.theme = Object.assign(readTheme(document.documentElement), { dark });
+  }
+
   redraw() {
     const { scene, state } = this;
     const dark = state.theme === "auto" ? this.host.isDark() : state.theme === "dark";
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    this.wear(dark);
     const notices = [this.catalog.message, ...(scene?.notes ?? [])].filter(Boolean);
     this.notice.hidden = notices.length === 0;
     this.notice.textContent = notices.join(" ");
@@ -117,8 +123,8 @@ export class Page {
     Object.assign(scene, {
       dark, table: colours(state.palette, dark), differences: colours("difference", dark),
       overlay: colours(state.palette, true), // on an image much is light
+      theme: this.theme,
     });
-    scene.theme = readTheme(document.documentElement);
     this.runChooser.draw(this.catalog.runs ?? [], scene, state);
     this.navigator.draw(scene, scene.table);
     this.controls.draw(scene, state, scene.table, dark);
@@ -139,9 +145,10 @@ export class Page {
     this.stage.colourText(focus);
   }
 
-  /** Fetch what a later step needs. */
+  /** Fetch what a later step needs: of the view of all layers, all of them. */
   ahead(step) {
-    for (const pane of this.scene?.panes ?? []) pane.ahead(step, this.catalog.versionOf(pane.run));
+    const all = this.scene?.view === "overview";
+    for (const pane of this.scene?.panes ?? []) pane.ahead(step, this.catalog.versionOf(pane.run), all);
   }
 
   moveCrosshair(key) {
@@ -151,60 +158,4 @@ export class Page {
   runs() {
     return this.catalog.runs ?? [];
   }
-
-  async download(kind) {
-    try {
-      await download(kind, this.scene);
-    } catch (error) {
-      this.say(`The ${kind.toUpperCase()} could not be made: ${error.message}`);
-    }
-  }
-
-  async copyLink() {
-    const address = this.host.addressOf(serialise(this.state));
-    try {
-      await navigator.clipboard.writeText(address);
-      this.say("Link copied.");
-    } catch {
-      // Browsers allow the clipboard only on secure pages; the address bar holds the same link.
-      this.say("The browser refuses to copy; the address bar holds the link.");
-    }
-  }
-
-  say(sentence) {
-    const node = el("div.toast", { role: "status" }, sentence);
-    this.node.append(node);
-    window.setTimeout(() => node.remove(), 2600);
-  }
-
-  focusFilter() {
-    this.navigator.filter.hidden = false;
-    this.navigator.filter.focus();
-  }
-
-  focusFind() {
-    this.controls.find.input.focus();
-  }
-
-  leaveFilter() {
-    const here = document.activeElement;
-    const isSearch = here?.matches("input[type=search]");
-    if (isSearch) here.blur();
-    const open = this.node.querySelector("details[open]");
-    if (open) open.open = false;
-    return isSearch || Boolean(open);
-  }
-
-  openMenu() {
-    open(this.controls.menu, ".items button");
-  }
-
-  openHide() {
-    open(this.controls.hide.node, ".items input");
-  }
-}
-
-function open(details, first) {
-  details.open = !details.open;
-  if (details.open) details.querySelector(first)?.focus();
 }

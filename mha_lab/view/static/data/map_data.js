@@ -19,6 +19,7 @@ export class MapData {
     this.size = header.size;
     this.pool = header.pool ?? "mean";
     this.image = header.image ?? null;
+    this.measure = header.measure ?? "weights";
     this.scores = header.scores;
     this.queryTokens = header.query_tokens;
     this.keyTokens = header.key_tokens;

@@ -68,9 +68,11 @@ export class Pane {
   }
 
   /** Fetch what a later step needs, so that it is there when its turn comes. */
-  ahead(step, version) {
+  ahead(step, version, all) {
     if (!this.entry || this.wanted.step !== null) return;
-    this.source.map(this.run, this.entry, this.stepOf(this.entry, step), this.sample).catch(() => null);
+    for (const entry of all ? this.entries : [this.entry]) {
+      this.source.map(this.run, entry, this.stepOf(entry, step), this.sample).catch(() => null);
+    }
     this.source.scores(this.run, step, version).catch(() => null);
   }
 

@@ -105,3 +105,8 @@ export function fileName(parts, ending) {
   const safe = parts.map((part) => String(part).replace(/[^A-Za-z0-9._-]+/g, "-"));
   return `${safe.filter(Boolean).join("_").slice(0, 150)}.${ending}`;
 }
+
+/** Whether a token holds what is searched for. */
+export function found(tokens, index, find) {
+  return Boolean(tokens && find && tokens[index].toLowerCase().includes(find));
+}

@@ -1,15 +1,11 @@
 /** One head's map: cells on a canvas, tokens on its axes, and a cross-hair that others can move. */
 
-import { indexOf } from "../data/lens.js";
-import { level, picture, tops } from "./colouring.js";
 import { el, sized } from "./dom.js";
 import { label, shorten } from "./format.js";
 import { handle } from "./gestures.js";
-import { LABEL_FONT, textWidth } from "./measure.js";
-import { inkOn } from "./palette.js";
-import { drawPicture } from "./raster.js";
+import { LONGEST_LABEL, paint } from "./heatmap_paint.js";
+import { textWidth } from "./measure.js";
 
-const LONGEST_LABEL = 18;
 const LARGEST_CELL = 56;
 
 export class Heatmap {
@@ -37,24 +33,11 @@ export class Heatmap {
   /** Draw a head into a box of at most this size. */
   show(map, head, scene, width, height, name) {
     Object.assign(this, { map, head });
-    const { scale, table, differences, theme } = scene;
-    const own = map.isDifference ? differences : table;
     this.canvas.setAttribute("aria-label", `${name}: ${map.rows} queries by ${map.columns} keys`);
     const layout = (this.layout = this.measure(map, width, height));
     const context = sized(this.canvas, layout.width, layout.height);
-    const { left, top, cell } = layout;
-    this.canvas.dataset.cells = `${left} ${top} ${cell}`; // where they lie, for scripts
-    const [w, h] = [map.columns * cell, map.rows * cell];
-    context.fillStyle = theme.blocked;
-    context.fillRect(left, top, w, h);
-    drawPicture(context, picture(map, head, scale, own), left, top, w, h);
-    if (cell >= 9) this.drawLines(context, theme.page);
-    context.strokeStyle = theme.rule;
-    context.lineWidth = 1;
-    context.strokeRect(left + 0.5, top + 0.5, Math.max(0, w - 1), Math.max(0, h - 1));
-    if (this.values && cell >= 30) this.drawValues(context, scale, own, theme);
-    this.drawMarks(context, scene);
-    if (layout.labelled) this.drawLabels(context, scene);
+    this.canvas.dataset.cells = `${layout.left} ${layout.top} ${layout.cell}`; // where they lie, for scripts
+    paint(context, this, scene);
     this.crosshair(null);
   }
 
@@ -72,88 +55,6 @@ export class Heatmap {
       width: left + map.columns * cell + 1,
       height: top + map.rows * cell + 1,
     };
-  }
-
-  drawLines(context, colour) {
-    const { left, top, cell } = this.layout;
-    const [w, h] = [this.map.columns * cell, this.map.rows * cell];
-    context.fillStyle = colour;
-    context.globalAlpha = 0.3;
-    for (let k = 1; k < this.map.columns; k += 1) context.fillRect(left + k * cell - 0.5, top, 1, h);
-    for (let q = 1; q < this.map.rows; q += 1) context.fillRect(left, top + q * cell - 0.5, w, 1);
-    context.globalAlpha = 1;
-  }
-
-  drawValues(context, scale, table, theme) {
-    const { left, top, cell } = this.layout;
-    const full = tops(this.map, this.head, scale);
-    context.font = `${Math.min(13, cell * 0.33)}px system-ui, sans-serif`;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    for (let q = 0; q < this.map.rows; q += 1) {
-      for (let k = 0; k < this.map.columns; k += 1) {
-        const value = this.map.weight(this.head, q, k);
-        const place = level(value, typeof full === "number" ? full : full[q], scale.curve);
-        if (place === -1 || Math.abs(value) < 0.005) continue;
-        context.fillStyle = place < 0 ? theme.page : inkOn(table, place);
-        const text = Number.isNaN(value) ? "nan" : value.toFixed(2).replace(/^(-?)0\./, "$1.").replace("-", "−");
-        context.fillText(text, left + (k + 0.5) * cell, top + (q + 0.5) * cell);
-      }
-    }
-  }
-
-  /** Beside the axes: the query that is followed, and tokens that were searched for. */
-  drawMarks(context, { theme, find, query }) {
-    const { left, top, cell } = this.layout;
-    const { map } = this;
-    context.fillStyle = theme.accent;
-    const thickness = Math.max(2, cell);
-    const followed = indexOf(map, "query", query);
-    if (followed >= 0) context.fillRect(Math.max(0, left - 4), top + followed * cell, 3, thickness);
-    if (!find) return;
-    const [w, h] = [map.columns * cell, map.rows * cell];
-    context.globalAlpha = 0.35;
-    for (let q = 0; q < map.rows; q += 1) {
-      if (found(map.queryTokens, q, find)) context.fillRect(left, top + (q + 0.5) * cell - 0.75, w, 1.5);
-    }
-    for (let k = 0; k < map.columns; k += 1) {
-      if (found(map.keyTokens, k, find)) context.fillRect(left + (k + 0.5) * cell - 0.75, top, 1.5, h);
-    }
-    context.globalAlpha = 1;
-  }
-
-  drawLabels(context, { theme, find }) {
-    const { left, top, cell } = this.layout;
-    const { map } = this;
-    const every = Math.ceil(12 / cell);
-    const shown = (tokens, i) => {
-      const hit = find && found(tokens, i, find);
-      context.fillStyle = hit ? theme.accent : theme.muted;
-      return hit || i % every === 0;
-    };
-    context.font = LABEL_FONT;
-    context.textBaseline = "middle";
-    context.textAlign = "right";
-    for (let q = 0; q < map.rows; q += 1) {
-      if (!shown(map.queryTokens, q)) continue;
-      context.fillText(shorten(label(map.queryTokens, q, map.queryAt), LONGEST_LABEL), left - 6, top + (q + 0.5) * cell, left - 6);
-    }
-    if (left >= 44 && top >= 32) {
-      context.fillStyle = theme.muted;
-      context.font = "italic 10px system-ui, sans-serif";
-      context.fillText("key →", left - 6, top - 22);
-      context.fillText("query ↓", left - 6, top - 9);
-      context.font = LABEL_FONT;
-    }
-    context.textAlign = "left";
-    for (let k = 0; k < map.columns; k += 1) {
-      if (!shown(map.keyTokens, k)) continue;
-      context.save();
-      context.translate(left + (k + 0.5) * cell, top - 6);
-      context.rotate(-Math.PI / 2);
-      context.fillText(shorten(label(map.keyTokens, k, map.keyAt), LONGEST_LABEL), 0, 0, top - 6);
-      context.restore();
-    }
   }
 
   /** The cell under the pointer, and where in it: fractions of a cell from the map's corner. */
@@ -209,11 +110,6 @@ export class Heatmap {
     const size = ([first, last]) => (last - first + 1) * cell;
     put(this.box, left + spans.key[0] * cell, top + spans.query[0] * cell, size(spans.key), size(spans.query));
   }
-}
-
-/** Whether a token holds what is searched for. */
-export function found(tokens, index, find) {
-  return Boolean(tokens && find && tokens[index].toLowerCase().includes(find));
 }
 
 function put(node, x, y, width, height) {

@@ -2,6 +2,11 @@
 
 import { count, visible } from "./format.js";
 
+const MEASURES = {
+  "value-weighted": "value-weighted: each weight times the norm of its value, rows do not sum to 1",
+  rollout: "rollout: what reaches a position through the layers up to this one",
+};
+
 export function subtitle(pane, scene, withLayer = true) {
   const { map } = pane;
   const sample = map.samples[pane.sample] ?? pane.sample;
@@ -11,6 +16,7 @@ export function subtitle(pane, scene, withLayer = true) {
   if (scene.hasSteps) parts.push(`step ${count(pane.step)}`);
   if (!isOverview) parts.push(map.kind, sizeOf(map));
   parts.push(`sample ${sample}`);
+  if (map.measure !== "weights") parts.push(MEASURES[map.measure] ?? visible(map.measure));
   if (map.hiddenCount) parts.push(`${map.hiddenCount} tokens hidden, rows scaled anew`);
   return parts.filter((part) => part !== null).join(" · ");
 }

@@ -3,6 +3,8 @@
 import { CURVES, OTHERS, ofPane, panesOf, runKey } from "../data/state.js";
 import { containing, zoomed } from "../data/window.js";
 import { PALETTES } from "../draw/palette.js";
+import * as focus from "./focus.js";
+import { copyLink, downloadShown } from "./sharing.js";
 
 /**
  * @param page: {state, scene, timeline, controls, navigator, help, set, ...}; read at call time.
@@ -94,8 +96,8 @@ export function makeActions(page) {
     },
     whole: () => set({ rows: null, cols: null }),
     text: () => set({ text: !page.state.text }),
-    hide: () => page.openHide(),
-    find: () => page.focusFind(),
+    hide: () => focus.toHide(page),
+    find: () => focus.toFind(page),
     step: (by) => page.timeline.move(by),
     play: () => page.timeline.toggle(),
     live: () => set({ live: !page.state.live }),
@@ -103,10 +105,10 @@ export function makeActions(page) {
     curve: () => set({ curve: next(CURVES, page.state.curve) }),
     palette: () => set({ palette: next(PALETTES, page.state.palette) }),
     theme: () => set({ theme: next(["auto", "light", "dark"], page.state.theme) }),
-    filter: () => page.focusFilter(),
-    menu: () => page.openMenu(),
-    copyLink: () => page.copyLink(),
-    download: (kind) => page.download(kind),
+    filter: () => focus.toFilter(page),
+    menu: () => focus.toMenu(page),
+    copyLink: () => copyLink(page),
+    download: (kind) => downloadShown(page, kind),
     help: () => page.help.toggle(),
     crosshair: (event) => page.moveCrosshair(event.key),
     /** The lines of one query, from a cell of its row. */
@@ -120,7 +122,7 @@ export function makeActions(page) {
       if (isWindow && map) actions.move(containing(map, "query", query));
     },
     escape() {
-      if (page.leaveFilter()) return;
+      if (focus.leave(page)) return;
       if (page.state.rows || page.state.cols) {
         actions.whole();
         return;

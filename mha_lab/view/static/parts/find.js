@@ -1,7 +1,7 @@
 /** Search for a token: matches are marked on every map; Enter goes to the next one. */
 
 import { el } from "../draw/dom.js";
-import { found } from "../draw/heatmap.js";
+import { found } from "../draw/format.js";
 
 export class Find {
   /** @param actions: set, and follow({query}), which brings a query into view. */

@@ -45,15 +45,19 @@ export class Stage {
       body: el("div.body"),
       strip: new TextStrip({ read: this.read, pin: (place) => this.actions.follow(place) }),
       view: null,
+      size: null, // of the body
+      settled: false,
     };
     frame.heading = el("div.heading", {}, frame.badge, frame.title, frame.layer.node, frame.subtitle);
+    // Asking a node for its size makes the browser lay the page out at once; this is told of it.
+    new ResizeObserver(([{ contentRect }]) => this.resized(frame, contentRect)).observe(frame.body);
     frame.node = el("section.pane", {}, frame.heading, frame.message, frame.strip.node, frame.body);
     this.node.append(frame.node);
     this.frames.push(frame);
   }
 
   drawFrame(frame, pane, scene) {
-    frame.pane = pane;
+    Object.assign(frame, { pane, scene, settled: false });
     const compared = scene.shown.length > 1;
     frame.badge.textContent = pane.key;
     frame.badge.dataset.pane = pane.number;
@@ -102,7 +106,17 @@ export class Stage {
       });
       frame.body.append(frame.view.node);
     }
-    frame.view.draw(pane, scene, frame.body.clientWidth - 2, frame.body.clientHeight - 2);
+    const { width, height } = (frame.size ??= { width: frame.body.clientWidth, height: frame.body.clientHeight });
+    frame.view.draw(pane, scene, width - 2, height - 2);
+  }
+
+  /** What lies above a view changed its room: draw once more, but not without end. */
+  resized(frame, { width, height }) {
+    if (!width || !height || (frame.size?.width === width && frame.size.height === height)) return;
+    frame.size = { width, height };
+    if (frame.settled || !frame.view) return;
+    frame.settled = true;
+    this.drawView(frame, frame.pane, frame.scene);
   }
 
   /** Before the first run has maps. */

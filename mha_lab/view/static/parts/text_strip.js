@@ -14,7 +14,7 @@ const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Tha
 
 export class TextStrip {
   constructor({ read, pin }) {
-    Object.assign(this, { onRead: read, onPin: pin, direction: "query", focus: null });
+    Object.assign(this, { onRead: read, onPin: pin, direction: "query", focus: null, coloured: [] });
     this.queries = el("div.text", { dir: "auto" });
     this.keys = el("div.text", { dir: "auto" });
     this.way = el("button.way", { type: "button", onclick: () => this.turn() });
@@ -86,10 +86,11 @@ export class TextStrip {
     const { map } = this.pane;
     const kept = indexOf(map, "query", this.scene.query);
     const now = focus ?? (kept >= 0 ? { side: "query", index: kept, head: this.headNow() } : null);
-    for (const span of [...this.spans.query, ...this.spans.key]) {
+    for (const span of this.coloured) {
       span.style.background = span.style.color = "";
       span.classList.remove("focus");
     }
+    this.coloured = [];
     if (!now || now.index >= (now.side === "query" ? map.rows : map.columns)) return;
     const head = now.head === "mean" || now.head === undefined ? "mean" : Math.min(now.head, map.headCount - 1);
     const full = tops(map, head, this.scene.scale);
@@ -101,8 +102,12 @@ export class TextStrip {
       if (place < 0) return;
       span.style.background = css(table, place);
       span.style.color = inkOn(table, place);
+      this.coloured.push(span);
     });
-    this.spans[now.side][now.index]?.classList.add("focus");
+    const own = this.spans[now.side][now.index];
+    if (!own) return;
+    own.classList.add("focus");
+    this.coloured.push(own);
   }
 }
 

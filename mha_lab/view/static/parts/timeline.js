@@ -3,7 +3,9 @@
 import { chooser, el, icon } from "../draw/dom.js";
 import { count } from "../draw/format.js";
 
-const AHEAD = 4; // steps
+const FEWEST_AHEAD = 4; // steps that are fetched ahead; else those of the next second
+const ROOM_AHEAD = 32 * 2 ** 20; // bytes of weights
+const LATEST = 250; // ms that are caught up; what is later than that is let go
 
 export class Timeline {
   /** @param {(step) => void} ahead: fetch what a later step needs. */
@@ -39,6 +41,7 @@ export class Timeline {
     this.index = Math.max(0, scene.steps.indexOf(scene.step));
     this.isLive = state.live;
     this.rate = state.speed;
+    this.reach = Math.max(1, Math.min(Math.max(FEWEST_AHEAD, this.rate), Math.floor(ROOM_AHEAD / bytesOf(scene))));
     this.slider.max = Math.max(0, scene.steps.length - 1);
     this.slider.disabled = scene.steps.length < 2;
     this.button.disabled = scene.steps.length < 2;
@@ -74,6 +77,8 @@ export class Timeline {
     else {
       if (this.index >= this.steps.length - 1) this.index = -1; // from the beginning
       this.timer = true;
+      this.due = performance.now();
+      this.fetched = this.index;
       this.tick();
     }
     this.showPlaying();
@@ -88,17 +93,26 @@ export class Timeline {
 
   /** One step, once the one before has been drawn. */
   async tick() {
-    const started = performance.now();
     const drawn = this.go(this.index + 1);
-    // What comes next is fetched while this one is drawn and looked at.
-    for (const step of this.steps.slice(this.index + 1, this.index + 1 + AHEAD)) this.ahead(step);
+    this.fetchAhead();
     await drawn;
     if (!this.playing) return;
-    if (this.index >= this.steps.length - 1) this.stop();
-    else {
-      const wait = Math.max(0, 1000 / this.rate - (performance.now() - started));
-      this.timer = window.setTimeout(() => this.tick(), wait);
+    if (this.index >= this.steps.length - 1) {
+      this.stop();
+      return;
     }
+    // By a clock: one step that came late does not make all later ones late.
+    const now = performance.now();
+    this.due = Math.max(this.due + 1000 / this.rate, now - LATEST);
+    this.timer = window.setTimeout(() => this.tick(), Math.max(0, this.due - now));
+  }
+
+  /** What comes next is fetched while this one is drawn and looked at. */
+  fetchAhead() {
+    const last = Math.min(this.index + this.reach, this.steps.length - 1);
+    const first = Math.max(this.index, this.fetched) + 1;
+    for (let i = first; i <= last; i += 1) this.ahead(this.steps[i]);
+    this.fetched = Math.max(last, this.index);
   }
 
   showPlaying() {
@@ -106,4 +120,10 @@ export class Timeline {
     this.button.setAttribute("aria-label", this.playing ? "Pause" : "Play");
     this.button.setAttribute("aria-pressed", String(this.playing));
   }
+}
+
+/** How much one step of what is shown takes. */
+function bytesOf({ panes, view }) {
+  const sizes = panes.map(({ whole, entries }) => (whole?.bytes ?? 0) * (view === "overview" ? entries.length : 1));
+  return Math.max(1, sizes.reduce((a, b) => a + b, 0));
 }
