@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
-import struct
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from tensorboard import plugin_util
 from tensorboard.backend import http_util
 from werkzeug import Request, Response
 
-from mha_lab.tensorboard.parameters import not_found, shown, text, whole_number
+from mha_lab.tensorboard.page_data import about_heads, about_map, for_page, frame, natural
+from mha_lab.tensorboard.parameters import (
+    BadRequestError,
+    not_found,
+    refuse,
+    shown,
+    text,
+    texts,
+    whole_number,
+    whole_numbers,
+)
 from mha_lab.tensorboard.series import Asker, AttentionSeries, Datum
 from mha_lab.view.packed import DamagedMapError, Header, unpack_codes
 
 LARGEST_STEP = 2**63 - 1
 LARGEST_SAMPLE = 2**31 - 1
-_NUMBER = re.compile(r"([0-9]{1,18})", re.ASCII)
+MOST_STEPS = 64
+MOST_MAPS = 1024
+
+
+_BINARY = "application/octet-stream"
+_Found = tuple[bytes | DamagedMapError, bytes | DamagedMapError]
 
 
 class Answers:
@@ -53,8 +65,8 @@ class Answers:
         """The maps of one run: tag, name, and the step and time of each writing."""
         run = text(request.args, "run")
         listed, series = self._series.tags_and_steps(_asker(request), run)
-        about = {tag: _about_map(listed[tag].plugin_content, tag) for tag in listed}
-        tags = sorted(listed.keys() & series.keys(), key=lambda tag: (about[tag][1], _natural(tag)))
+        about = {tag: about_map(listed[tag].plugin_content, tag) for tag in listed}
+        tags = sorted(listed.keys() & series.keys(), key=lambda tag: (about[tag][1], natural(tag)))
         if not tags:
             not_found(f"There is no run {shown(run)} with attention maps.")
         maps = [
@@ -69,53 +81,77 @@ class Answers:
         return _json(request, {"run": run, "maps": maps})
 
     def map(self, request: Request) -> Response:
-        """One map at one step for one sample, every head.
-
-        The answer is the length of a JSON header (4 bytes, little-endian), the header, and the
-        codes, (H, L, S).
-        """
+        """One map at one step for one sample, every head; see :func:`frame` for its form."""
         run = text(request.args, "run")
         tag = text(request.args, "tag")
         step = whole_number(request.args, "step", low=0, high=LARGEST_STEP)
         sample = whole_number(request.args, "sample", low=0, high=LARGEST_SAMPLE)
         datum = self._find(request, run, tag, step)
         try:
-            header, codes = self._load(request, datum)
+            [found] = self._load(request, [datum])
+            content = _frame(found, sample, datum)
         except DamagedMapError as error:
             not_found(
                 f"Map {shown(tag)} of run {shown(run)} at step {step} cannot be shown: {error}."
             )
-        if sample >= header.shape[0]:
-            not_found(
-                f"There is no sample {sample}; this map has {header.shape[0]}, counted from 0."
-            )
-        about = json.dumps(_for_page(header, sample, datum)).encode("ascii")
-        content = struct.pack("<I", len(about)) + about + codes[sample].tobytes()
-        return respond(request, content, "application/octet-stream")
+        return respond(request, content, _BINARY)
+
+    def several(self, request: Request) -> Response:
+        """Maps at some steps, one after another in the order of steps, then of tags.
+
+        What cannot be shown is passed over: the page asks for it alone, and is told why.
+        """
+        run = text(request.args, "run")
+        tags = texts(request.args, "tag")
+        steps = self._steps(request)
+        sample = whole_number(request.args, "sample", low=0, high=LARGEST_SAMPLE)
+        if len(tags) * len(steps) > MOST_MAPS:
+            refuse(f"{len(tags)} maps at {len(steps)} steps are too many; {MOST_MAPS} at once.")
+        series = self._series.steps(_asker(request), run)
+        wanted = [
+            (tag, series[tag][step])
+            for step in steps
+            for tag in tags
+            if tag in series and step in series[tag]
+        ]
+        frames = []
+        loaded = self._load(request, [datum for _, datum in wanted])
+        for (tag, datum), found in zip(wanted, loaded, strict=True):
+            try:
+                frames.append(_frame(found, sample, datum, tag=tag))
+            except (DamagedMapError, BadRequestError):
+                continue
+        return respond(request, b"".join(frames), _BINARY)
 
     def scores(self, request: Request) -> Response:
-        """Every map's head scores at a step, or at the last one before it that the map has."""
+        """Every map's head scores at some steps, or at the last one before each that it has."""
         run = text(request.args, "run")
-        step = whole_number(request.args, "step", low=0, high=LARGEST_STEP)
+        steps = self._steps(request)
         asker = _asker(request)
         series = self._series.steps(asker, run)
-        if not any(step in steps for steps in series.values()):
+        known = {step for of_map in series.values() for step in of_map}
+        if not known.issuperset(steps):
             series = self._series.steps(asker, run, now=True)
         if not series:
             not_found(f"There is no run {shown(run)} with attention maps.")
-        latest = {
-            tag: series[tag][max(reached)]
-            for tag in sorted(series, key=_natural)
-            if (reached := [one for one in series[tag] if one <= step])
-        }
-        headers = self._series.blobs(asker, [(datum, 0) for datum in latest.values()])
-        maps = []
-        for (tag, datum), blob in zip(latest.items(), headers, strict=True):
+        at = [
+            (step, tag, of_map[max(reached)])
+            for step in steps
+            for tag, of_map in sorted(series.items(), key=lambda pair: natural(pair[0]))
+            if (reached := [one for one in of_map if one <= step])
+        ]
+        blobs = self._series.blobs(asker, [(datum, 0) for _, _, datum in at])
+        answer: dict[int, list[dict[str, Any]]] = {step: [] for step in steps}
+        for (step, tag, datum), blob in zip(at, blobs, strict=True):
             with contextlib.suppress(DamagedMapError):  # one must not hide the others
                 header = _header(blob)
                 about = {"tag": tag, "step": datum.step, "largest": header.coding.scale}
-                maps.append(about | _about_heads(header))
-        return _json(request, {"run": run, "step": step, "maps": maps})
+                answer[step].append(about | about_heads(header))
+        found = [{"step": step, "maps": maps} for step, maps in answer.items()]
+        return _json(request, {"run": run, "steps": found})
+
+    def _steps(self, request: Request) -> list[int]:
+        return whole_numbers(request.args, "step", low=0, high=LARGEST_STEP, most=MOST_STEPS)
 
     def _find(self, request: Request, run: str, tag: str, step: int) -> Datum:
         """The place of one map; what is not remembered may be new, so that is looked up."""
@@ -129,10 +165,11 @@ class Answers:
             not_found(f"Map {shown(tag)} of run {shown(run)} has no step {step}.")
         return series[tag][step]
 
-    def _load(self, request: Request, datum: Datum) -> tuple[Header, NDArray[np.unsignedinteger]]:
-        first, second = self._series.blobs(_asker(request), [(datum, 0), (datum, 1)])
-        header = _header(first)
-        return header, unpack_codes(header, _whole(second))
+    def _load(self, request: Request, data: Sequence[Datum]) -> list[_Found]:
+        """The header and the codes of some maps, read side by side."""
+        wanted = [(datum, which) for datum in data for which in (0, 1)]
+        blobs = self._series.blobs(_asker(request), wanted)
+        return list(zip(blobs[::2], blobs[1::2], strict=True))
 
 
 def respond(request: Request, content: bytes | str, kind: str, **options: Any) -> Response:
@@ -149,6 +186,20 @@ def _asker(request: Request) -> Asker:
     return Asker(plugin_util.context(request.environ), plugin_util.experiment_id(request.environ))
 
 
+def _frame(found: _Found, sample: int, datum: Datum, **more: Any) -> bytes:
+    """One sample of a map.
+
+    Raises:
+        DamagedMapError: It cannot be read.
+        BadRequestError: It has no such sample.
+    """
+    header = _header(found[0])
+    codes = unpack_codes(header, _whole(found[1]))
+    if sample >= header.shape[0]:
+        not_found(f"There is no sample {sample}; this map has {header.shape[0]}, counted from 0.")
+    return frame(for_page(header, sample, datum) | more, codes[sample])
+
+
 def _header(blob: bytes | DamagedMapError) -> Header:
     return Header.from_json(_whole(blob))
 
@@ -157,60 +208,3 @@ def _whole(blob: bytes | DamagedMapError) -> bytes:
     if isinstance(blob, DamagedMapError):
         raise blob
     return blob
-
-
-def _for_page(header: Header, sample: int, datum: Datum) -> dict[str, Any]:
-    """What the page needs to draw one sample."""
-
-    def of_sample(tokens: list[list[str]] | None) -> list[str] | None:
-        return None if tokens is None else tokens[sample]
-
-    coding = header.coding
-    return _about_heads(header) | {
-        "step": datum.step,
-        "wall_time": datum.wall_time,
-        "shape": header.shape[1:],
-        "size": header.size,
-        "coding": {
-            "bits": coding.bits,
-            "zero": coding.zero,
-            "levels": coding.levels,
-            "scale": coding.scale,
-        },
-        "query_tokens": of_sample(header.query_tokens),
-        "key_tokens": of_sample(header.key_tokens),
-        "pool": header.pool,
-        "image": header.images[sample] if header.images else None,
-        "measure": header.measure,
-    }
-
-
-def _about_heads(header: Header) -> dict[str, Any]:
-    """Kind, samples, heads and scores; every score as (N, H)."""
-    n, heads = header.shape[:2]
-    return {
-        "kind": header.kind,
-        "samples": header.samples or list(range(n)),
-        "heads": header.heads,
-        "head_count": heads,
-        "key_heads": header.key_heads,
-        "scores": {
-            name: values if np.ndim(values) == 2 else [values] * n
-            for name, values in header.scores.items()
-        },
-    }
-
-
-def _about_map(content: bytes, tag: str) -> tuple[str, int]:
-    """The map's name and its place in the model, from the series' metadata."""
-    try:
-        about = json.loads(content)
-        return str(about["name"]), int(about["place"])
-    except (ValueError, KeyError, TypeError):
-        return tag, 0  # damaged: the tag has to do
-
-
-def _natural(tag: str) -> list[tuple[int, str]]:
-    """A sort key by which layers.2 comes before layers.10."""
-    parts = enumerate(_NUMBER.split(tag))
-    return [(int(part), "") if i % 2 else (-1, part) for i, part in parts]

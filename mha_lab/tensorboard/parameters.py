@@ -24,6 +24,23 @@ def not_found(message: str) -> NoReturn:
     raise BadRequestError(message, status=404)
 
 
+def refuse(message: str) -> NoReturn:
+    """Refuse with 400: there is something wrong with the request."""
+    raise BadRequestError(message)
+
+
+def texts(args: MultiDict[str, str], name: str) -> list[str]:
+    """The values of a text parameter, each once.
+
+    Raises:
+        BadRequestError: There is none.
+    """
+    values = list(dict.fromkeys(args.getlist(name)))
+    if not values:
+        raise BadRequestError(f"Parameter {name!r} is missing; give it at least once.")
+    return values
+
+
 def text(args: MultiDict[str, str], name: str) -> str:
     """The one value of a text parameter.
 
@@ -44,7 +61,25 @@ def whole_number(args: MultiDict[str, str], name: str, *, low: int, high: int) -
         BadRequestError: It is missing, given more than once, not a whole number, or outside of
             ``low`` to ``high``.
     """
-    value = text(args, name)
+    return _number(text(args, name), name, low, high)
+
+
+def whole_numbers(
+    args: MultiDict[str, str], name: str, *, low: int, high: int, most: int
+) -> list[int]:
+    """The values of a whole-number parameter, each once.
+
+    Raises:
+        BadRequestError: There is none, there are more than ``most``, or one is not a whole number
+            of ``low`` to ``high``.
+    """
+    values = texts(args, name)
+    if len(values) > most:
+        raise BadRequestError(f"Parameter {name!r} is given {len(values)} times; {most} at most.")
+    return list(dict.fromkeys(_number(value, name, low, high) for value in values))
+
+
+def _number(value: str, name: str, low: int, high: int) -> int:
     if not _WHOLE_NUMBER.fullmatch(value):
         raise BadRequestError(f"Parameter {name!r} is {shown(value)}; it must be a whole number.")
     number = int(value)

@@ -64,6 +64,7 @@ class AttentionPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/runs": _app(self._answers.runs),
             "/maps": _app(self._answers.maps),
             "/map": _app(self._answers.map),
+            "/several": _app(self._answers.several),
             "/scores": _app(self._answers.scores),
         }
 

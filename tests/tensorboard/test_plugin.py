@@ -33,14 +33,24 @@ def app(tmp_path_factory):
     return App(logdir)
 
 
-def parse(response):
-    """The header and the weights (H, L, S) of a map's answer."""
+def parse_all(response):
+    """The header and the weights (H, L, S) of each map of an answer."""
     content = response.data
-    [length] = struct.unpack("<I", content[:4])
-    header = json.loads(content[4 : 4 + length])
-    coding = Coding(**header["coding"])
-    codes = np.frombuffer(content[4 + length :], coding.dtype).reshape(header["shape"])
-    return header, torch.tensor(decode(coding, codes))
+    while content:
+        [length] = struct.unpack("<I", content[:4])
+        header = json.loads(content[4 : 4 + length])
+        codes, content = (
+            content[4 + length :][: header["bytes"]],
+            content[4 + length :][header["bytes"] :],
+        )
+        coding = Coding(**header["coding"])
+        whole = np.frombuffer(codes, coding.dtype).reshape(header["shape"])
+        yield header, torch.tensor(decode(coding, whole))
+
+
+def parse(response):
+    [found] = parse_all(response)
+    return found
 
 
 def test_runs(app):
@@ -81,10 +91,26 @@ def test_map(app, sample):
     torch.testing.assert_close(weights, original.weights[sample], atol=2e-5, rtol=0)
 
 
+def test_several_maps_in_one_answer(app):
+    tags = [f"attention/encoder.layers.{i}.self_attn" for i in (10, 0)]
+    answer = app.get("/several", run="one", tag=[*tags, "none"], step=[9, 4, 0], sample=1)
+    found = list(parse_all(answer))
+    assert [(header["step"], header["tag"]) for header, _ in found] == [
+        (step, tag) for step in (9, 0) for tag in tags
+    ]
+    for header, weights in found:
+        alone = app.get("/map", run="one", tag=header["tag"], step=header["step"], sample=1)
+        assert torch.equal(weights, parse(alone)[1])
+    assert app.get("/several", run="one", tag=TAG, step=0, sample=2).data == b""
+    assert app.get("/several", run="none", tag=TAG, step=0, sample=0).data == b""
+
+
 def test_scores_are_those_of_the_last_step_reached(app):
-    answer = app.get("/scores", run="one", step=7).json
-    assert [one["step"] for one in answer["maps"]] == [5, 5, 5]
-    [first, *_] = answer["maps"]
+    [at_seven, at_nine] = app.get("/scores", run="one", step=[7, 9]).json["steps"]
+    assert (at_seven["step"], at_nine["step"]) == (7, 9)
+    assert [one["step"] for one in at_seven["maps"]] == [5, 5, 5]
+    assert [one["step"] for one in at_nine["maps"]] == [9, 9, 9]
+    [first, *_] = at_seven["maps"]
     assert first["tag"] == TAG
     assert first["head_count"] == H
     expected = make_map().scores()["entropy"]
@@ -101,6 +127,14 @@ def test_scores_are_those_of_the_last_step_reached(app):
         ("/maps", {"run": "../../etc/passwd"}, 404, "There is no run '../../etc/passwd'"),
         ("/scores", {"run": "three", "step": 0}, 404, "There is no run 'three'"),
         ("/scores", {"run": "one"}, 400, "Parameter 'step' is missing"),
+        ("/scores", {"run": "one", "step": [*range(65)]}, 400, "is given 65 times; 64 at most"),
+        ("/several", {"run": "one", "step": 1, "sample": 0}, 400, "Parameter 'tag' is missing"),
+        (
+            "/several",
+            {"run": "one", "step": [*range(64)], "sample": 0, "tag": [*range(17)]},
+            400,
+            "17 maps at 64 steps are too many",
+        ),
         ("/map", {"tag": "nothing"}, 404, "There is no map 'nothing' in run 'one'."),
         ("/map", {"step": 4}, 404, f"Map '{TAG}' of run 'one' has no step 4."),
         ("/map", {"step": "4.0"}, 400, "Parameter 'step' is '4.0'; it must be a whole number."),
@@ -135,7 +169,7 @@ odd = st.one_of(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    st.sampled_from(["/map", "/maps", "/scores", "/runs"]),
+    st.sampled_from(["/map", "/maps", "/several", "/scores", "/runs"]),
     st.dictionaries(st.sampled_from(["run", "tag", "step", "sample", "odd"]), odd),
 )
 @example("/map", {"run": "one", "tag": HOSTILE, "step": "5", "sample": "0"})
@@ -250,8 +284,11 @@ def test_damaged_maps_are_404_and_hide_no_others(tmp_path, damage):
     assert "Map 'attention/broken' of run '.' at step 0 cannot be shown: " in broken.text
     assert HOSTILE not in broken.text
     assert [one["name"] for one in app.get("/maps", run=".").json["maps"]] == ["broken", "sound"]
-    tags = [one["tag"] for one in app.get("/scores", run=".", step=0).json["maps"]]
+    tags = [one["tag"] for one in app.get("/scores", run=".", step=0).json["steps"][0]["maps"]]
     assert "attention/sound" in tags
+    both = ["attention/broken", "attention/sound"]
+    several = app.get("/several", run=".", tag=both, step=0, sample=0)
+    assert [header["tag"] for header, _ in parse_all(several)] == ["attention/sound"]
 
 
 def test_a_map_with_damaged_metadata_goes_by_its_tag(tmp_path):

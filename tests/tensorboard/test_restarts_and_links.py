@@ -69,7 +69,11 @@ def test_both_loaders_of_tensorboard_show_the_same(tmp_path, loader, purge, expe
     restarted(tmp_path, purge)
     with tensorboard(tmp_path, loader) as address:
         for run, steps in (("taken_up", expected), ("plain", [0, 10, 20])):
-            answer = ask(address, f"maps?run={run}", until=lambda found: found["maps"])
+            answer = ask(
+                address,
+                f"maps?run={run}",
+                until=lambda found, last=steps[-1]: found["maps"][0]["steps"][-1] == last,
+            )
             assert answer["maps"][0]["steps"] == steps
 
 

@@ -41,7 +41,7 @@ export class Page {
     this.controls = new Controls(this.actions, host.hasAddress !== false);
     this.runChooser = new RunChooser(this.actions);
     this.navigator = new Navigator(this.actions);
-    this.timeline = new Timeline(this.actions, (step) => this.ahead(step));
+    this.timeline = new Timeline(this.actions, (steps) => this.ahead(steps));
     this.tooltip = new Tooltip();
     this.stage = new Stage(this.actions, { hover: (place) => this.hover(place), read: (focus) => this.read(focus) });
     this.notice = el("div.notice", { role: "alert", hidden: true });
@@ -145,10 +145,10 @@ export class Page {
     this.stage.colourText(focus);
   }
 
-  /** Fetch what a later step needs: of the view of all layers, all of them. */
-  ahead(step) {
+  /** Fetch what later steps need: of the view of all layers, all of them. */
+  ahead(steps) {
     const all = this.scene?.view === "overview";
-    for (const pane of this.scene?.panes ?? []) pane.ahead(step, this.catalog.versionOf(pane.run), all);
+    for (const pane of this.scene?.panes ?? []) pane.ahead(steps, this.catalog.versionOf(pane.run), all);
   }
 
   moveCrosshair(key) {

@@ -63,6 +63,12 @@ export class InlinedSource {
     });
   }
 
+  ahead(run, entries, steps, sample) {
+    for (const entry of entries) {
+      for (const step of steps) if (entry.steps.includes(step)) this.map(run, entry, step, sample).catch(() => null);
+    }
+  }
+
   async scores(run, step) {
     const maps = (await this.maps(run)).filter(({ steps }) => steps[0] <= step);
     return {

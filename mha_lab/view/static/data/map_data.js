@@ -24,11 +24,21 @@ export class MapData {
     this.queryTokens = header.query_tokens;
     this.keyTokens = header.key_tokens;
     this.coding = header.coding;
-    this.weights = decode(codes, header.coding);
-    this.bytes = this.weights.byteLength;
+    this.codes = codes;
+    this.decoded = null;
+    this.bytes = 4 * this.headCount * this.rows * this.columns; // once they are weights
     this.means = null;
     this.rowMaxima = new Map();
     this.tops = new Map();
+  }
+
+  /** All weights (H, L, S), decoded when they are first looked at. */
+  get weights() {
+    if (this.decoded === null) {
+      this.decoded = decode(this.codes, this.coding);
+      this.codes = null;
+    }
+    return this.decoded;
   }
 
   /** The weights (L, S) of one head, or of the mean of the heads. */

@@ -25,6 +25,10 @@ export class Memory {
     return entry.promise;
   }
 
+  has(key) {
+    return this.entries.has(key);
+  }
+
   grow(key, entry, bytes) {
     if (this.entries.get(key) !== entry) return;
     entry.bytes = bytes;

@@ -67,13 +67,12 @@ export class Pane {
     }
   }
 
-  /** Fetch what a later step needs, so that it is there when its turn comes. */
-  ahead(step, version, all) {
+  /** Fetch what later steps need, of this layer or of all, so that it is there when its turn comes. */
+  ahead(steps, version, all) {
     if (!this.entry || this.wanted.step !== null) return;
-    for (const entry of all ? this.entries : [this.entry]) {
-      this.source.map(this.run, entry, this.stepOf(entry, step), this.sample).catch(() => null);
-    }
-    this.source.scores(this.run, step, version).catch(() => null);
+    const entries = all ? this.entries : [this.entry];
+    const own = [...new Set(entries.flatMap((entry) => steps.map((step) => this.stepOf(entry, step))))];
+    this.source.ahead(this.run, entries, own, this.sample, version);
   }
 
   /** Fetch the layers before and after, which most often are looked at next. */

@@ -32,17 +32,17 @@ export function robustTop(weights, rows, columns) {
 
 /** Keys that the queries which see them rest on, far more than on the middle key. */
 function restingKeys(weights, rows, columns) {
-  const means = new Float64Array(columns);
-  for (let k = 0; k < columns; k += 1) {
-    let [sum, seen] = [0, 0];
-    for (let q = 0; q < rows; q += 1) {
-      const size = Math.abs(weights[q * columns + k]);
+  const sums = new Float64Array(columns);
+  const seen = new Uint32Array(columns);
+  for (let q = 0, i = 0; q < rows; q += 1) {
+    for (let k = 0; k < columns; k += 1, i += 1) {
+      const size = Math.abs(weights[i]);
       if (!(size > 0)) continue;
-      sum += size;
-      seen += 1;
+      sums[k] += size;
+      seen[k] += 1;
     }
-    means[k] = seen >= rows / 4 ? sum / seen : 0;
   }
+  const means = sums.map((sum, k) => (seen[k] >= rows / 4 && seen[k] > 0 ? sum / seen[k] : 0));
   const middle = Float64Array.from(means).sort()[columns >> 1];
   const [least, times] = RESTING;
   const found = new Set();

@@ -1,4 +1,4 @@
-/** Maps from TensorBoard's server. A source has runs(), maps(run), map(...) and scores(...). */
+/** Maps from TensorBoard's server. A source has runs(), maps(run), map(...), scores(...) and ahead(...). */
 
 import { SourceError } from "./errors.js";
 import { MapData } from "./map_data.js";
@@ -14,7 +14,9 @@ export class ServerSource {
 
   async ask(route, parameters) {
     const url = new URL(route, this.base);
-    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    for (const [name, value] of Object.entries(parameters)) {
+      for (const one of [value].flat()) url.searchParams.append(name, one);
+    }
     let response;
     try {
       response = await fetch(url);
@@ -38,24 +40,77 @@ export class ServerSource {
     return (await (await this.ask("maps", { run })).json()).maps;
   }
 
-  /** The time of writing is part of the key: a run that is started afresh is read afresh. */
   map(run, entry, step, sample) {
-    const time = entry.wall_times[entry.steps.indexOf(step)];
-    return this.memory.get(JSON.stringify([run, entry.tag, step, sample, time]), async () => {
-      const response = await this.ask("map", { run, tag: entry.tag, step, sample });
-      const answer = await response.arrayBuffer();
-      // The length of a JSON header (4 bytes), the header, the codes (H, L, S).
-      const length = new DataView(answer).getUint32(0, true);
-      const header = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, length)));
-      return new MapData(header, answer.slice(4 + length));
-    });
+    return this.memory.get(keyOf(run, entry, step, sample), () => this.mapAlone(run, entry.tag, step, sample));
+  }
+
+  async mapAlone(run, tag, step, sample) {
+    const response = await this.ask("map", { run, tag, step, sample });
+    const [[header, codes]] = frames(await response.arrayBuffer());
+    return new MapData(header, codes);
   }
 
   /** What is known of every head at a step, by tag. */
   scores(run, step, version) {
-    return this.memory.get(JSON.stringify(["scores", run, step, version]), async () => {
-      const answer = await (await this.ask("scores", { run, step })).json();
-      return { byTag: new Map(answer.maps.map((one) => [one.tag, one])) };
-    });
+    this.scoresAhead(run, [step], version);
+    return this.memory.get(scoresKey(run, step, version), () => Promise.reject(new SourceError("forgotten")));
   }
+
+  /** Fetch what map() and scores() will be asked for, in one request each. */
+  ahead(run, entries, steps, sample, version) {
+    const missing = entries.flatMap((entry) =>
+      steps.filter((step) => entry.steps.includes(step) && !this.memory.has(keyOf(run, entry, step, sample)))
+        .map((step) => ({ entry, step })));
+    if (missing.length) this.several(run, missing, sample);
+    this.scoresAhead(run, steps, version);
+  }
+
+  several(run, missing, sample) {
+    const unique = (values) => [...new Set(values)];
+    const tag = unique(missing.map(({ entry }) => entry.tag));
+    const step = unique(missing.map((one) => one.step));
+    const answer = this.ask("several", { run, tag, step, sample })
+      .then((response) => response.arrayBuffer())
+      .then((buffer) => new Map(frames(buffer).map(([header, codes]) => [`${header.step} ${header.tag}`, [header, codes]])));
+    for (const { entry, step: own } of missing) {
+      this.memory.get(keyOf(run, entry, own, sample), async () => {
+        const found = (await answer).get(`${own} ${entry.tag}`);
+        return found ? new MapData(...found) : this.mapAlone(run, entry.tag, own, sample); // which says why
+      });
+    }
+  }
+
+  scoresAhead(run, steps, version) {
+    const step = steps.filter((one) => !this.memory.has(scoresKey(run, one, version)));
+    if (!step.length) return;
+    const answer = this.ask("scores", { run, step }).then((response) => response.json());
+    for (const own of step) {
+      this.memory.get(scoresKey(run, own, version), async () => {
+        const { maps } = (await answer).steps.find((one) => one.step === own);
+        return { byTag: new Map(maps.map((one) => [one.tag, one])) };
+      });
+    }
+  }
+}
+
+/** The time of writing is part of the key: a run that is started afresh is read afresh. */
+function keyOf(run, { tag, steps, wall_times: times }, step, sample) {
+  return JSON.stringify([run, tag, step, sample, times[steps.indexOf(step)]]);
+}
+
+function scoresKey(run, step, version) {
+  return JSON.stringify(["scores", run, step, version]);
+}
+
+/** The maps of an answer: each the length of a JSON header (4 bytes), it, and its codes (H, L, S). */
+function frames(buffer) {
+  const found = [];
+  for (let at = 0; at < buffer.byteLength;) {
+    const length = new DataView(buffer).getUint32(at, true);
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, at + 4, length)));
+    at += 4 + length;
+    found.push([header, buffer.slice(at, at + header.bytes)]);
+    at += header.bytes;
+  }
+  return found;
 }

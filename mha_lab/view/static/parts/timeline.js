@@ -8,7 +8,7 @@ const ROOM_AHEAD = 32 * 2 ** 20; // bytes of weights
 const LATEST = 250; // ms that are caught up; what is later than that is let go
 
 export class Timeline {
-  /** @param {(step) => void} ahead: fetch what a later step needs. */
+  /** @param {(steps) => void} ahead: fetch what later steps need. */
   constructor({ set }, ahead) {
     Object.assign(this, { set, ahead });
     this.steps = [];
@@ -107,12 +107,17 @@ export class Timeline {
     this.timer = window.setTimeout(() => this.tick(), Math.max(0, this.due - now));
   }
 
-  /** What comes next is fetched while this one is drawn and looked at. */
+  /** What comes next is fetched while this one is drawn and looked at, a few steps at a time. */
   fetchAhead() {
     const last = Math.min(this.index + this.reach, this.steps.length - 1);
-    const first = Math.max(this.index, this.fetched) + 1;
-    for (let i = first; i <= last; i += 1) this.ahead(this.steps[i]);
-    this.fetched = Math.max(last, this.index);
+    const fetched = this.fetched > last ? this.index : this.fetched; // moved back by hand
+    let first = Math.max(this.index, fetched) + 1;
+    const few = Math.min(this.reach, FEWEST_AHEAD);
+    while (last - first + 1 >= few || (first <= last && last === this.steps.length - 1)) {
+      this.ahead(this.steps.slice(first, first + few));
+      first += few;
+    }
+    this.fetched = first - 1;
   }
 
   showPlaying() {
