@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from mha_lab import config
+from mha_lab import config, record_attention
 from mha_lab.attention.cache import Cache
 from mha_lab.build import build
 from mha_lab.models.decoder import Decoder
@@ -160,6 +160,21 @@ def test_an_encoding_that_cannot_be_told_positions_is_computed_in_full() -> None
     assert torch.equal(
         net.generate(SOURCE, max_length=T), net.generate(SOURCE, max_length=T, use_cache=False)
     )
+
+
+def test_rows_recorded_while_decoding_are_those_of_the_whole_map() -> None:
+    net, source = built("composed", "rotary", "decoder"), SOURCE[:1]
+    with record_attention(net) as steps:
+        output = net.generate(source, max_length=5)
+    with record_attention(net) as whole, torch.no_grad():
+        net(source, output)
+    rows = [one.weights for one in steps if one.name == whole[0].name]
+    seen = 0
+    for weights in rows:
+        queries, keys = weights.shape[-2:]
+        assert_close(weights, whole[0].weights[:, :, seen : seen + queries, :keys])
+        seen = keys
+    assert [row.shape[2] for row in rows] == [7] + [1] * (output.shape[1] - 1)
 
 
 def test_blanks_and_rows_that_end_early() -> None:
