@@ -1,6 +1,5 @@
 """What tasks with generated sequences share: how sources are drawn and the rule are their own."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,17 +9,15 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from mha_lab.tasks import cache
-from mha_lab.tasks.batch import Batch, end_rows, trim
+from mha_lab.tasks.batch import Batch, end_rows
+from mha_lab.tasks.fixed_sets import FixedSets
 from mha_lab.tasks.sampled_space import SampledSpace, Sampler
 from mha_lab.tasks.sequence_space import SequenceSpace
-from mha_lab.tasks.splits import SPLITS, Split, is_in
+from mha_lab.tasks.splits import SPLITS, Split
 from mha_lab.tasks.vocabulary import Vocabulary
 
 # From sources, (N, L) ids padded with 0, and their lengths (N,) to targets, (N, M) padded alike.
 Rule = Callable[[Int[Tensor, "N L"], Int[Tensor, " N"]], Int[Tensor, "N M"]]
-
-GENERATOR = 1  # raise it when the same arguments come to mean other sequences
 
 
 class GeneratedTask:
@@ -94,6 +91,11 @@ class GeneratedTask:
         self.max_target_length = (max_length if longest is None else longest) + 1
         lengths = {split: self.space.lengths(split) for split in SPLITS}  # raises if one is empty
         self._training_lengths = lengths["train"]
+        sizes = {k: v for k, v in vars(self.space).items() if isinstance(v, int)}
+        self.sets = FixedSets(
+            self.space, self._batch, tokens=len(self.vocabulary), longest=self.max_source_length,
+            key={"task": name, **sizes, **self.settings},
+        )  # fmt: skip
         self.at_lengths = partial(
             GeneratedTask, name, rule, vocab_size=vocab_size, symbols=symbols, sampler=sampler,
             longest_target=longest_target, length_of=length_of, along=along, answers=answers,
@@ -147,44 +149,13 @@ class GeneratedTask:
             size: how many; where the whole split has fewer, they all come, with a warning.
             cache_dir: where they are kept as a Hugging Face dataset; None keeps them nowhere.
         """
-        if cache_dir is None:
-            return self._sample(split, size)
-        space = {k: v for k, v in vars(self.space).items() if isinstance(v, int)}
-        key = {"task": self.name, **space, **self.settings, "split": split, "size": size,
-               "generator": GENERATOR}  # fmt: skip
-        return cache.load_or_build(
-            cache_dir, key, lambda: self._sample(split, size), lambda b: self._agrees(split, b)
-        )
+        return self.sets.get(split, size, cache_dir)
 
     def target_of(self, source: Int[Tensor, "N L"]) -> Int[Tensor, "N M"]:
         """The right targets of sources, both without ``<eos>`` and padded on the right."""
         return self.rule(source, (source != Vocabulary.PAD).sum(1))
 
-    def _sample(self, split: Split, size: int) -> Batch:
-        generator = torch.Generator().manual_seed(SPLITS.index(split))
-        rows = self.space.sample(split, size, generator)
-        if len(rows) < size:
-            warnings.warn(
-                f"{size} sequences were asked for, but the {split} split of the task has only "
-                f"{len(rows)}, which are all used; raise task.vocab_size or task.max_length for "
-                "more",
-                stacklevel=2,
-            )
-        return self._batch(rows)
-
-    def _agrees(self, split: Split, kept: Batch) -> bool:
-        """Tell whether cached sequences are what this code makes of their sources."""
-        rows = kept.source.masked_fill(kept.source == Vocabulary.EOS, Vocabulary.PAD)
-        fits = rows.shape[1] <= self.max_source_length and len(self.vocabulary) > int(rows.max())
-        if not (fits and bool(is_in(split, rows).all())):
-            return False
-        return _same(trim(self._batch(rows[:, :-1])), trim(kept))
-
     def _batch(self, rows: Int[Tensor, "N L"]) -> Batch:
         lengths = (rows != Vocabulary.PAD).sum(1)
         target = end_rows(self.rule(rows, lengths), lengths if self.along else None)
         return Batch(end_rows(rows), target)
-
-
-def _same(one: Batch, other: Batch) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))

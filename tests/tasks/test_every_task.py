@@ -15,6 +15,7 @@ from mha_lab import config
 from mha_lab.build import build
 from mha_lab.errors import UserError
 from mha_lab.tasks.batch import Batch, blanks, end_rows
+from mha_lab.tasks.fixed_sets import FixedSets
 from mha_lab.tasks.generated import GeneratedTask
 from mha_lab.tasks.vocabulary import Vocabulary
 from tests.tasks.solvers import SOLVERS
@@ -129,10 +130,12 @@ def test_chance_is_what_uniform_guessing_reaches(name: str) -> None:
 
 @every_task
 @pytest.mark.filterwarnings("ignore:.*sequences were asked for")
-def test_a_set_read_from_the_cache_is_the_set_that_was_made(name: str, tmp_path: Path) -> None:
-    task = made(name)
+def test_a_set_read_from_the_cache_is_the_set_that_was_made(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = default(name)
     first = task.fixed_split("validation", 23, cache_dir=tmp_path)
-    task._sample = None  # it must not be made again
+    monkeypatch.setattr(FixedSets, "make", None)  # it must not be made again
     again = task.fixed_split("validation", 23, cache_dir=tmp_path)
     for one, other in zip(first, again, strict=True):
         assert torch.equal(one[:, : other.shape[1]], other)

@@ -11,6 +11,7 @@ import torch
 from mha_lab.tasks import cache
 from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.copy import copy_task
+from mha_lab.tasks.fixed_sets import FixedSets
 from mha_lab.tasks.generated import GeneratedTask
 from mha_lab.tasks.sort import sort_task
 
@@ -32,13 +33,13 @@ def same(one: Batch, other: Batch) -> bool:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names the splits that were built, not read."""
     built = []
-    sample = GeneratedTask._sample
+    sample = FixedSets.make
 
     def counted(self, split, size):
         built.append(split)
         return sample(self, split, size)
 
-    monkeypatch.setattr(GeneratedTask, "_sample", counted)
+    monkeypatch.setattr(FixedSets, "make", counted)
     return built
 
 
@@ -155,14 +156,14 @@ def test_a_changed_rule_makes_the_kept_targets_void(tmp_path: Path) -> None:
 def test_another_process_that_was_first_is_no_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    sample = GeneratedTask._sample
+    sample = FixedSets.make
 
     def overtaken(self, split, size):
-        monkeypatch.setattr(GeneratedTask, "_sample", sample)
+        monkeypatch.setattr(FixedSets, "make", sample)
         load(tmp_path)  # begins later and ends earlier
         return sample(self, split, size)
 
-    monkeypatch.setattr(GeneratedTask, "_sample", overtaken)
+    monkeypatch.setattr(FixedSets, "make", overtaken)
     first = load(tmp_path)
     assert same(load(tmp_path), first)
     assert only_folder(tmp_path).is_dir()
