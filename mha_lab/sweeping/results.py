@@ -99,6 +99,8 @@ def show(plan: Plan, results: list[Result]) -> None:
     ]
     columns = ("trial", *plan.space, *objectives, "steps", "seconds", "state")
     show_table(columns, rows, title=f"sweep {plan.name}", spare=("seconds", "steps"))
+    if any(result.trial.state == TrialState.PRUNED for result in results[:MOST_ROWS]):
+        print("of a pruned trial, the best that it reached before it was stopped")
     if len(results) > MOST_ROWS:
         print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
 
