@@ -96,9 +96,10 @@ def draw_maps(
     axes = None if same_scale else (1, 2)
     largest = np.nanmax(np.abs(maps), axis=axes, keepdims=True, initial=0.0)
     if same_scale:
-        title = f"{title}   {_range(largest)}".strip()
+        title = f"{title}   {_range(largest, maps)}".strip()
     else:
-        names = [f"{name}   {_range(top)}" for name, top in zip(names, largest, strict=True)]
+        scales = [_range(top, panel) for top, panel in zip(largest, maps, strict=True)]
+        names = [f"{name}   {scale}" for name, scale in zip(names, scales, strict=True)]
     cell = max(1, min(_LARGEST_CELL, _MAP_PIXELS // max(1, length, source)))
     rows = _texts(row_labels, cell, longest_label)
     columns = [
@@ -138,9 +139,10 @@ def draw_maps(
     return Raster(canvas)
 
 
-def _range(largest: NDArray[np.floating]) -> str:
+def _range(largest: NDArray[np.floating], maps: NDArray[np.floating]) -> str:
     """What the colours of a scale stand for."""
-    return f"0 to {largest.item():.2g}"
+    low = -largest.item() if (maps < 0).any() else 0
+    return f"{low:.2g} to {largest.item():.2g}"
 
 
 def _quantise(

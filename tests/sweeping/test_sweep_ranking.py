@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import optuna
+import pytest
 import stand_in
 from optuna.trial import FrozenTrial, TrialState
 
 from mha_lab.sweeping.plan import Plan
-from mha_lab.sweeping.results import best, rank
+from mha_lab.sweeping.results import best, rank, show
 from mha_lab.sweeping.worker import METRICS, STEPS
 
 ACCURACY = "val/sequence_accuracy"
@@ -68,6 +69,17 @@ def test_a_pruned_trial_whose_objective_is_known_only_at_the_end_has_no_value(tm
     trials = [ended(0, TrialState.PRUNED, sequence_accuracy=1.0), complete(1, 0.1)]
     assert numbers(plan, trials) == [1, 0]
     assert rank(plan, trials)[1].objectives == {}
+
+
+def test_the_table_says_what_a_pruned_trials_number_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plan = stand_in.plan(tmp_path, "task=sort")
+    sentence = "of a pruned trial, the best that it reached before it was stopped"
+    pruned = ended(1, TrialState.PRUNED, sequence_accuracy=0.999, loss=0.1)
+    for trials, is_said in (([complete(0, 0.39)], False), ([complete(0, 0.39), pruned], True)):
+        show(plan, rank(plan, trials))
+        assert (sentence in capsys.readouterr().out) == is_said
 
 
 def test_with_several_objectives_best_is_what_no_other_beats(tmp_path: Path):
