@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mha_lab.terminal import relative, show_table
+from mha_lab.terminal import relative, show_table, wrapped
 
 EXPECTED = """\
 outputs/multirun/a-name-longer-than-the-table
@@ -52,3 +52,19 @@ def test_a_narrow_terminal_spares_columns(width, columns, monkeypatch):
     show_table(("run", "attention", "steps"), rows, numeric=1, spare=("attention", "steps"))
     assert out.getvalue().split("\n")[0].split() == columns.split()
     assert "1_builtin_seed0" in out.getvalue()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_words_of_a_sentence_stay_whole_in_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "24")
+    text = "mha_lab: choose outputs/a-long-folder/of-a-run or another folder"
+    assert wrapped(text, Terminal(), indent=2).splitlines() == [
+        "mha_lab: choose",
+        "  outputs/a-long-folder/of-a-run",
+        "  or another folder",
+    ]
+    assert wrapped(text, io.StringIO()) == text
