@@ -19,12 +19,16 @@ class MultirunDisplay:
     Args:
         total: how many runs there are; None where their launcher alone knows.
         varying: the keys that differ between the runs.
+        is_here: whether this process makes the runs; a launcher may start others for them, whose
+            lines are then all there is.
     """
 
-    def __init__(self, total: int | None = None, varying: Sequence[str] = ()) -> None:
+    def __init__(
+        self, total: int | None = None, varying: Sequence[str] = (), *, is_here: bool = True
+    ) -> None:
         self.varying = tuple(varying)
         self.console = Console()
-        self.bars = bars(self.console) if self.console.is_terminal else None
+        self.bars = bars(self.console) if is_here and self.console.is_terminal else None
         self._total = total
         self._counts: dict[str, int] = {}
         self._task: TaskID | None = None

@@ -139,7 +139,8 @@ def _display(items: Sequence["Override"]) -> Iterator[None]:
     from mha_lab.commands.multirun_display import MultirunDisplay, count_runs
 
     varying = [item.key_or_group for item in items if item.is_sweep_override()]
-    display = MultirunDisplay(count_runs(items), varying)
+    is_here = not any(item.key_or_group == "hydra/launcher" for item in items)
+    display = MultirunDisplay(count_runs(items), varying, is_here=is_here)
     _displays.append(display)
     try:
         with display.shown():
@@ -200,7 +201,7 @@ def _train_among(cfg: "DictConfig", overrides: Sequence[str]) -> int:
     from mha_lab.commands.multirun_display import MultirunDisplay
 
     # A launcher may run jobs in processes of its own, which have no bar.
-    display = _displays[-1] if _displays else MultirunDisplay()
+    display = _displays[-1] if _displays else MultirunDisplay(is_here=False)
     display.begins(overrides)
     summary, code = _train(cfg, among=display.bars, says_what=False)
     display.ends(Path(cfg.run_dir), summary)
