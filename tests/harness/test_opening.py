@@ -59,7 +59,7 @@ def test_what_knows_order_without_an_encoding_says_how(name: str, tmp_path: Path
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[torch.nn.Module]:
     """The modules that were to be compiled."""
     asked: list[torch.nn.Module] = []
-    monkeypatch.setattr(torch.nn.Module, "compile", asked.append)
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: asked.append(module))
     return asked
 
 
