@@ -31,9 +31,9 @@ with record_attention(model) as maps:
     answers = model(images := pictures(torch.arange(3))).logits.argmax(-1)
 print("colours named:", answers.tolist(), "-", maps[0].name, tuple(maps[0].weights.shape))
 patches = maps[0].weights[:, :, 0, 1:].unflatten(-1, (8, 8))  # where the class token looks
+look = {"extent": (0, 8, 8, 0), "clim": (0, 1), "cmap": "magma_r"}
 for i, ax in enumerate(Figure((6, 6.4), layout="constrained").subplots(3, 3).T.ravel()):
-    ax.imshow(images[i // 3].permute(1, 2, 0), extent=(0, 8, 8, 0))
-    alpha = 0.7 * (i % 3 > 0)  # the first row is the image alone
-    ax.imshow(patches[i // 3, i % 3 - 1], clim=(0, 1), extent=(0, 8, 8, 0), alpha=alpha)
+    ax.imshow(images[i // 3].permute(1, 2, 0), **look)
+    ax.imshow(patches[i // 3, i % 3 - 1], **look, alpha=0.7 * (i % 3 > 0))  # first the image alone
     ax.set(title=["image", "head 0", "head 1"][i % 3], xticks=[], yticks=[])
 ax.figure.savefig(sys.argv[1] if sys.argv[1:] else "hf_vision.png", dpi=80)
