@@ -27,6 +27,7 @@ from mha_lab import trust
 from mha_lab.arguments import no_more, split
 from mha_lab.commands.which_run import which_run
 from mha_lab.errors import MachineError, UserError
+from mha_lab.terminal import wrapped
 
 if TYPE_CHECKING:
     from mha_lab.prediction import Prediction, Predictor
@@ -50,17 +51,20 @@ def main(arguments: Sequence[str]) -> int:
     output = Path(settings["output"]) if "output" in settings else None
     rows = _rows(words, settings.get("input"), output)
 
+    from mha_lab.length_evaluation import why_beyond
     from mha_lab.prediction import Predictor
 
-    predictor = Predictor.load(
-        which_run("run", settings["run"]),
-        checkpoint=settings.get("checkpoint", "best"),
-        trusted=trust.modules(settings.get(trust.SETTING)),
-    )
+    folder = which_run("run", settings["run"])
+    trusted = trust.modules(settings.get(trust.SETTING))
+    checkpoint = settings.get("checkpoint", "best")
+    predictor = Predictor.load(folder, checkpoint=checkpoint, trusted=trusted)
     tokens = [_read(predictor, row) for row in rows]
     if figure is not None and not predictor.module.model.uses_attention:
         raise UserError("figure=: this run's model has no attention to draw")
     answers = predictor.outputs(tokens, [row.place for row in rows])
+    reason = why_beyond(folder, max(map(len, tokens)), trusted)
+    if reason is not None:
+        print(wrapped(f"mha_lab: {reason}", sys.stderr), file=sys.stderr)
     _hand_over(rows, answers, output)
     for number, one in enumerate(tokens, start=1):
         if figure is None:
@@ -80,11 +84,11 @@ def _check_words(words: Sequence[str], settings: dict[str, str]) -> None:
             raise UserError(f"{what} and input= do not go together: give one of them")
     if len(words) > 1 and all(len(word.split()) == 1 for word in words):
         whole = " ".join(words)
-        print(
+        sentence = (
             f"mha_lab: these are {len(words)} sequences; a single one is written in quotes, as in "
-            f'"{whole if len(whole) < 40 else "3 1 2"}"',
-            file=sys.stderr,
+            f'"{whole if len(whole) < 40 else "3 1 2"}"'
         )
+        print(wrapped(sentence, sys.stderr), file=sys.stderr)
 
 
 def _rows(words: Sequence[str], file: str | None, output: Path | None) -> list["Row"]:

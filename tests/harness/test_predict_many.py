@@ -29,6 +29,13 @@ def test_words_without_quotes_are_several_and_that_is_said(lab, trained: Path):
     assert '3 sequences; a single one is written in quotes, as in "3 1 2"' in err
 
 
+def test_a_sequence_longer_than_any_in_training_is_told_of(lab, trained: Path):
+    code, out, err = lab("predict", f"run={trained}", "1 2", "1 2 3 4 5 6 7 8 9 0 1")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert "lengths above 10 are longer than any in training" in err
+    assert lab("predict", f"run={trained}", "1 2 3 4 5 6 7 8 9 0")[2] == ""
+
+
 def test_many_are_answered_as_each_alone(trained: Path):
     """Batches of one length, whatever stands beside it."""
     predictor = Predictor.load(trained)
