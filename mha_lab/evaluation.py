@@ -37,7 +37,11 @@ def evaluate(
         UserError: no such run or checkpoint, a corrupt one, one that names what is not trusted, or
             overrides that change the model.
     """
-    cfg, parts = load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted)
+    return test(*load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted))
+
+
+def test(cfg: DictConfig, parts: Parts) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """Test what ``load_trained`` gave; returns what ``evaluate`` does."""
     cfg.trainer.enable_progress_bar = False
     trainer = build_trainer(cfg, logger=False)
     metrics = trainer.test(parts.module, datamodule=parts.data, verbose=False)[0]

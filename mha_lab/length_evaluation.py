@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from mha_lab import config
-from mha_lab.build import Parts
 from mha_lab.errors import UserError
 from mha_lab.evaluation import load_trained
-from mha_lab.prediction import Prediction, predict_source
-from mha_lab.tasks.batch import Batch, blanks
+from mha_lab.prediction import Prediction, first_wrong
+from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.generated import GeneratedTask
-from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.training.length_scores import by_length, score, summarise
 
 Range = tuple[int, int]
@@ -73,7 +69,7 @@ def evaluate_lengths(
             batch = _sequences(parts.task, low, high, samples)
             scores = score(parts.module.model, batch)
             if parts.module.model.uses_attention:
-                examples[name] = _example(parts, batch, scores["sequence_accuracy"])
+                examples[name] = first_wrong(parts.module, batch, scores["sequence_accuracy"])
         except ValueError as error:
             raise UserError(f"lengths={name}: {' '.join(str(error).split())}") from error
         is_beyond = trained is not None and high > trained[1]
@@ -99,15 +95,6 @@ def _sequences(task: Any, low: int, high: int, samples: int) -> Batch:
             "files alone: evaluate it without lengths="
         )
     return task.at_lengths(min_length=low, max_length=high).fixed_split("test", samples)
-
-
-def _example(parts: Parts, batch: Batch, right: torch.Tensor) -> Prediction:
-    """The first sequence that went wrong, or else the first."""
-    chosen = int(right.argmin())
-    length = int((batch.source[chosen] != Vocabulary.PAD).sum())
-    source, target = batch.source[chosen : chosen + 1, :length], batch.target[chosen : chosen + 1]
-    nothing = blanks(target)
-    return predict_source(parts.module, source, nothing if nothing.any() else None)
 
 
 def why_beyond(folder: Path, longest: int, trusted: Sequence[str] = ()) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from omegaconf import DictConfig
 from torch import Tensor
 
@@ -229,6 +229,21 @@ def predict_source(
     read = module.vocabulary.decode(source[0, :-1].tolist())
     written = module.vocabulary.decode(output[0].tolist())
     return Prediction(read, _symbols(module.vocabulary, output[0]), written, maps)
+
+
+def first_wrong(module: SequenceModule, batch: Batch, right: Float[Tensor, " N"]) -> Prediction:
+    """The first sequence of a batch that went wrong, or else the first.
+
+    Args:
+        module: a trained one.
+        batch: sequences and their right targets.
+        right: 1 where the whole output is right.
+    """
+    chosen = int(right.argmin())
+    length = int((batch.source[chosen] != Vocabulary.PAD).sum())
+    source, target = batch.source[chosen : chosen + 1, :length], batch.target[chosen : chosen + 1]
+    nothing = blanks(target)
+    return predict_source(module, source, nothing if nothing.any() else None)
 
 
 def _start(one: AttentionMap) -> int | None:

@@ -12,7 +12,8 @@ Usage:
 
 run= is a run's folder, or a folder of runs, of which the newest is taken.
 
-Prints the accuracy, whole and by length, and keeps it in FOLDER/evaluations/. With lengths= that is
+Prints the accuracy, whole and by length, and keeps it in FOLDER/evaluations/, with a page of the
+attention maps of one test sequence, a wrong one where the first 64 hold one. With lengths= that is
 for each range and each length: the sequence accuracy, also with the length given; the token
 accuracy, teacher forced and free running; standard errors; a plot with the training range shaded;
 and the attention maps of one sequence of each range, a wrong one where there is one.
@@ -23,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mha_lab import trust
 from mha_lab.arguments import split, whole_number
@@ -31,8 +32,12 @@ from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError
 from mha_lab.terminal import relative, show_table, wrapped
 
+if TYPE_CHECKING:
+    from mha_lab.build import Parts
+
 _SETTINGS = ("run", "checkpoint", "lengths", "samples", trust.SETTING)
 _LONGEST = 10_000
+_LOOKED_AT = 64  # test sequences among which a wrong one is looked for
 _BEYOND = "longer than in training"
 
 
@@ -66,11 +71,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any], kept: Path) -> int:
     """Test on the test set; the longest length in it."""
-    from mha_lab.evaluation import evaluate
+    from mha_lab.evaluation import load_trained, test
     from mha_lab.length_evaluation import trained_lengths
     from mha_lab.training.run_folder import write_rows, write_summary
 
-    metrics, rows = evaluate(folder, overrides, **common)
+    cfg, parts = load_trained(folder, overrides, **common)
+    metrics, rows = test(cfg, parts)
     trained = trained_lengths(folder, common["trusted"])
     longest = max((int(row["length"]) for row in rows), default=0)
     limit = trained[1] if trained else longest
@@ -101,7 +107,22 @@ def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any],
     kept.mkdir(parents=True, exist_ok=True)
     write_rows(kept / "accuracy_by_length.csv", rows)
     write_summary(kept, {"overrides": list(overrides), **metrics})
+    if parts.module.model.uses_attention:
+        print(relative(_write_maps(parts, kept)))
     return longest
+
+
+def _write_maps(parts: "Parts", kept: Path) -> Path:
+    """A page with the maps of one test sequence: a wrong one, where the first ones hold one."""
+    from mha_lab.prediction import first_wrong
+    from mha_lab.tasks.batch import Batch
+    from mha_lab.training.length_scores import score
+    from mha_lab.view.gallery import Gallery
+
+    module = parts.module.cpu()
+    batch = Batch(*(rows[:_LOOKED_AT] for rows in next(iter(parts.data.test_dataloader()))))
+    example = first_wrong(module, batch, score(module.model, batch)["sequence_accuracy"])
+    return Gallery(example.maps, title=example.title).save(kept / "maps.html")
 
 
 def _by_range(

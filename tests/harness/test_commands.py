@@ -75,6 +75,9 @@ def test_evaluate_repeats_the_test_of_the_run(lab: Lab, trained: Path):
     kept = json.loads((Path(out.strip().splitlines()[-1]) / "summary.json").read_text())
     for key in ("test/loss", "test/token_accuracy", "test/sequence_accuracy"):
         assert kept[key] == pytest.approx(summary[key])
+    page, folder = out.strip().splitlines()[-2:]
+    assert Path(page) == Path(folder) / "maps.html"
+    assert '"query_tokens"' in Path(page).read_text()
 
 
 def test_evaluate_at_other_lengths(lab: Lab, trained: Path):
