@@ -7,7 +7,10 @@ by hand, so that it takes a minute and no training.
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+
+import torch
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "tests" / "view"))
@@ -16,6 +19,7 @@ from pages import CHROMIUM, Opened, make_maps  # noqa: E402
 from test_image_in_browser import image_maps  # noqa: E402
 
 from mha_lab import show  # noqa: E402
+from mha_lab.maps.attention_maps import AttentionMaps  # noqa: E402
 
 WIDTHS = (390, 900, 1280, 1920)
 VIEWS = {
@@ -39,6 +43,12 @@ def pages(folder: Path) -> dict[str, tuple[Path, dict[str, object]]]:
     four = show({name: make_maps(2, 5, 13, seed=i) for i, name in enumerate("pqrs")}).save(
         folder / "four.html"
     )
+    long = make_maps(2, 12, 200, causal=True).save(folder / "long.html")
+    shared = AttentionMaps(
+        replace(one, key_heads=(0, 0, 0, 1, 1, 1), value_norms=torch.rand(1, 6, 24))
+        for one in make_maps(2, 6, 24)
+    )
+    weighted = shared.value_weighted().save(folder / "weighted.html")
     image = image_maps(heads=6, grid=(3, 5)).save(folder / "image.html")
     shots: dict[str, tuple[Path, dict[str, object]]] = {
         name: (one, dict(choices)) for name, choices in VIEWS.items()
@@ -47,6 +57,9 @@ def pages(folder: Path) -> dict[str, tuple[Path, dict[str, object]]]:
     shots["two"] = (two, {})
     shots["two_maps"] = (two, {"view": "map", "head": 1})
     shots["four"] = (four, {"view": "map", "head": 1})
+    shots["long"] = (long, {})
+    shots["long_map"] = (long, {"view": "map", "head": 3})
+    shots["weighted"] = (weighted, {})
     shots["image"] = (image, {"view": "image"})
     return shots
 
