@@ -12,15 +12,21 @@ from mkdocs.structure.files import File, Files
 
 
 def on_config(config: Any) -> Any:
-    """Complete the menu: pages that it does not name, the experiments, the reference."""
-    named = str(config.nav)
+    """Complete the menu: pages that it does not name, the findings, the reference."""
+    findings = "docs/findings.md"
+    named = f"{config.nav} {findings}"
     guide = next(entry["Guide"] for entry in config.nav if "Guide" in entry)
     guide += [f"docs/{file.name}" for file in sorted(Path(config.docs_dir).glob("*.md"))
               if file.name not in named]  # fmt: skip
     experiments = sorted(pages.ROOT.glob("experiments/*/README.md"))
     reference = [f"{pages.PACKAGE}/{room}/index.md" for room in pages.rooms_of()]
     config.nav += [
-        {"Experiments": [file.relative_to(pages.ROOT).as_posix() for file in experiments]},
+        {
+            "Findings": [
+                findings,
+                *(file.relative_to(pages.ROOT).as_posix() for file in experiments),
+            ]
+        },
         {"Reference": [f"{pages.PACKAGE}/index.md", *reference]},
     ]
     return config
