@@ -13,7 +13,7 @@ WITHOUT_DEPENDENCIES := timm flash-linear-attention fla-core
 # One test process a core, each of one thread: small tensors gain nothing from more.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical
 
-.PHONY: train test test-slow test-browser test-processors test-kills lint format docs wheel clean
+.PHONY: train test test-slow test-browser test-processors test-kills test-bad-input lint format docs wheel clean
 
 train: $(VENV)/.installed  ## train the copy task
 	$(BIN)/python -m mha_lab train +experiment=copy
@@ -32,6 +32,9 @@ test-processors: $(VENV)/.installed-dev  ## the numeric tests as other processor
 
 test-kills: $(VENV)/.installed-dev  ## runs that are killed, resumed and compared
 	$(BIN)/python tests/reliability/kill.py kills=12
+
+test-bad-input: $(VENV)/.installed-dev  ## odd values for every key, and damaged runs
+	$(BIN)/python tests/reliability/bad_input.py n=150
 
 lint: $(VENV)/.installed-dev  ## style, types, direction of imports
 	$(BIN)/ruff check .

@@ -17,11 +17,17 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mha_lab import trust
 from mha_lab.errors import UserError, nearest
+from mha_lab.plain_yaml import check_size
 from mha_lab.training.run_folder import write_atomically
 
 CONFIG_FILE = "config.yaml"
 OWN_FOLDERS = "MHA_LAB_CONFIG_DIR"
 """The environment variable that names folders of the user's own options."""
+
+_STEPS = "a run is counted in steps, trainer.max_steps=N: with data.train_size=M sequences, an "
+_STEPS += "epoch is M / data.batch_size of them"
+COUNTED_IN_STEPS = {"trainer.max_epochs": _STEPS, "trainer.min_epochs": _STEPS}
+"""Keys of Lightning that have no meaning here, and what does instead."""
 
 WITH_PARTS = "composed"
 """The option whose parts are groups of their own."""
@@ -250,6 +256,7 @@ def read_yaml(file: Path, trusted: Sequence[str] = ()) -> DictConfig | ListConfi
         UserError: it cannot be read, or names what is neither this project's nor trusted.
     """
     try:
+        check_size(file.read_text(encoding="utf-8"))
         cfg = OmegaConf.load(file)
         tree = OmegaConf.to_container(cfg, resolve=False)
     except Exception as error:  # whatever a damaged file makes the YAML parser raise
@@ -317,8 +324,8 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
             return f"{key} is a part of {whole}={WITH_PARTS}, and of what is made from it"
         if key in groups() and "defaults list" in text:
             return f"{key!r} is not chosen by default; add it with +{key}=OPTION"
-        with_group = key.split("@")[0]
-        return f"unknown key or group {key!r}{nearest(with_group, _known_keys())}"
+        other = elsewhere(key) or nearest(key.split("@")[0], _known_keys())
+        return f"unknown key or group {key!r}{other}"
     if match := re.search(r"Could not find '([^']+)/([^'/]+)'", text):
         group, option = match[1], match[2]
         known = options(group) if group in groups() else {}
@@ -327,8 +334,25 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
             f" (there are: {', '.join(known)})"
         )
     if match := re.search(r"Key '([^']+)' is not in struct", text):
-        return f"unknown key {match[1]!r}{nearest(match[1], _known_keys())}"
+        other = elsewhere(match[1]) or nearest(match[1], _known_keys())
+        return f"unknown key {match[1]!r}{other}"
     return " ".join(text.split()) or type(error).__name__
+
+
+def elsewhere(key: str) -> str:
+    """Which option has a key that the chosen one does not: the end of a sentence, or nothing."""
+    if key in COUNTED_IN_STEPS:
+        return f": {COUNTED_IN_STEPS[key]}"
+    root, name = key.split(".")[0], key.rpartition(".")[2]
+    places = [group for group in groups() if group.split("/")[0] == root]
+    found = [f"{group}={name}" for group in places if name in option_files(group)]
+    for group in places:
+        files = sorted(option_files(group).items())
+        having = [option for option, file in files if name in OmegaConf.load(file)]
+        if having:
+            most = having[:6] + ["..."] * (len(having) > 6)
+            found.append(f"{group.replace('/', '.')}.{name} with {group}={'|'.join(most)}")
+    return f"; there is {', '.join(found)}" if found else ""
 
 
 def _known_keys() -> list[str]:

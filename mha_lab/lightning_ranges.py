@@ -4,12 +4,24 @@ Their own signatures say types, hardly ever ranges, and allow what a run of this
 A key that is missing here has the type of the class's own signature.
 """
 
-from typing import Any, Literal, TypedDict, get_type_hints
+import re
+from typing import Annotated, Any, Literal, TypedDict, get_type_hints
+
+from annotated_types import Predicate
 
 from mha_lab.ranges import Count, NotNegative, Probability, Share, Size
 
 Metric = Literal["val/loss", "val/token_accuracy", "val/sequence_accuracy"]
 """What a validation logs."""
+
+
+def is_duration(text: str) -> bool:
+    """Of days, hours, minutes and seconds, two digits each: 00:01:30:00 is 90 minutes."""
+    return re.fullmatch(r"\d\d:\d\d:\d\d:\d\d", text) is not None
+
+
+Duration = Annotated[str, Predicate(is_duration)]
+"""For how long: days, hours, minutes and seconds, two digits each."""
 
 
 class TrainerKeys(TypedDict, total=False):
@@ -22,9 +34,10 @@ class TrainerKeys(TypedDict, total=False):
     devices: Size | Literal["auto", -1] | list[Count]
     num_nodes: Size
     fast_dev_run: bool
-    max_epochs: Size | Literal[-1] | None
-    min_epochs: Size | None
+    max_epochs: Literal[-1] | None
+    min_epochs: None
     max_steps: Size
+    max_time: Duration | None
     min_steps: Size | None
     limit_train_batches: Size | Share | None
     limit_val_batches: Count | Probability | None

@@ -27,7 +27,7 @@ from mha_lab.build import Parts, build, build_parts
 from mha_lab.callbacks.run_progress import RunProgress
 from mha_lab.errors import MachineError, UserError, as_machine_error
 from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
-from mha_lab.terminal import wrapped
+from mha_lab.terminal import setting, wrapped
 from mha_lab.training import growing_files, run_folder
 from mha_lab.training.checkpoint_files import (
     NAMES,
@@ -38,6 +38,7 @@ from mha_lab.training.checkpoint_files import (
 )
 from mha_lab.training.checkpoints import Checkpoints
 from mha_lab.training.metrics_file import MetricsFile
+from mha_lab.training.module import SequenceModule
 from mha_lab.training.stopping import Stopped, Stopping
 
 
@@ -82,7 +83,8 @@ def train(
         for bar in configured:
             if isinstance(bar, RunProgress):
                 bar.among = among
-        timer = Timer()  # its time is in the checkpoints: a resumed run counts what went before
+        # Its time is in the checkpoints: a resumed run counts what went before.
+        timer = Timer(duration=cfg.trainer.get("max_time"))
         trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
         with run_folder.claimed(folder) if trainer.is_global_zero else nullcontext():
             ckpt_path = _begin(cfg, parts, trainer, resume=resume)
@@ -94,7 +96,7 @@ def train(
                 if cfg.compile and trainer.strategy.root_device.type == "cpu":
                     _tell(COMPILED_ON_CPU)
             try:
-                _fit(trainer, parts, ckpt_path)
+                _fit(trainer, parts, ckpt_path, stopping)
                 summary |= {"status": _status(trainer), **_test(trainer, parts, folder)}
             except (Stopped, SystemExit):  # Lightning makes a SystemExit of the first
                 if stopping.signum is None:
@@ -188,6 +190,8 @@ def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) 
     if not resume and (folder / config.CONFIG_FILE).exists():
         raise UserError(f"{str(folder)!r} already holds a run: choose another hydra.run.dir")
     file, checkpoint = _newest(folder) if resume else (None, {})
+    if file is not None:
+        _check_fits(file, checkpoint, parts.module)
     if file is None or "growing_files" in checkpoint:
         growing_files.cut_back(folder, checkpoint.get("growing_files", {}))
     for logger in trainer.loggers:
@@ -215,6 +219,22 @@ def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     return file, checkpoint
 
 
+def _check_fits(file: Path, checkpoint: dict[str, Any], module: SequenceModule) -> None:
+    """Refuse the checkpoint of another model before anything is changed."""
+    kept = {
+        name: tuple(getattr(tensor, "shape", ()))
+        for name, tensor in checkpoint["state_dict"].items()
+    }
+    made = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    for name in dict.fromkeys([*made, *kept]):
+        if kept.get(name) != made.get(name):
+            raise UserError(
+                f"{str(file)!r} does not fit the model: {name} is {kept.get(name, 'no')} there, "
+                f"{made.get(name, 'no')} in the model, so it is of another run, or an override "
+                "changes the model; a run goes on with the model that it began with"
+            )
+
+
 def _tell(sentence: str) -> None:
     print(wrapped(f"mha_lab: {sentence}", sys.stderr), file=sys.stderr)
 
@@ -227,11 +247,18 @@ def _listen(trainer: pl.Trainer, parts: Parts, stopping: Stopping) -> None:
             parts.data.between_steps = partial(callback.between_steps, trainer)
 
 
-def _fit(trainer: pl.Trainer, parts: Parts, ckpt_path: Path | None) -> None:
+def _fit(trainer: pl.Trainer, parts: Parts, ckpt_path: Path | None, stopping: Stopping) -> None:
     try:
         trainer.fit(parts.module, datamodule=parts.data, ckpt_path=ckpt_path, weights_only=True)
     except MisconfigurationException as error:
         raise UserError(f"trainer: {config.first_line(error)}") from error
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        if ckpt_path is None or stopping.is_training or as_machine_error(error) is not None:
+            raise  # it is not the checkpoint's fault
+        raise UserError(
+            f"{str(ckpt_path)!r} is no checkpoint that a run can go on from "
+            f"({type(error).__name__}: {config.first_line(error)})"
+        ) from error
 
 
 def _status(trainer: pl.Trainer) -> str:
@@ -273,7 +300,11 @@ def _machine_errors(folder: Path) -> Iterator[None]:
         if known is None:
             raise
         has_begun = any(checkpoint_path(folder, name).exists() for name in NAMES)
-        kept = f"; its last checkpoint is kept: go on with resume={folder}" if has_begun else ""
+        kept = (
+            f"; its last checkpoint is kept: go on with {setting('resume', folder)}"
+            if has_begun
+            else ""
+        )
         raise MachineError(f"the run could not go on: {known}{kept}") from error
     finally:
         threading.excepthook = told

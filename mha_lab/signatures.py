@@ -23,7 +23,13 @@ _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: 
 _SIGNS = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
 
 
-def check_arguments(key: str, target: Callable[..., Any], node: Mapping[str, Any]) -> None:
+def check_arguments(
+    key: str,
+    target: Callable[..., Any],
+    node: Mapping[str, Any],
+    *,
+    elsewhere: Callable[[str], str] = lambda key: "",
+) -> None:
     """Compare names and values with what a target takes, before it is called.
 
     Args:
@@ -31,6 +37,7 @@ def check_arguments(key: str, target: Callable[..., Any], node: Mapping[str, Any
         target: a class or a function.
         node: the arguments of the config. Those that are nodes themselves (with a ``_target_``)
             are compared by their name alone.
+        elsewhere: says which other option takes a key that this one does not; or nothing.
 
     Raises:
         UserError: an argument that the target does not take, or a value of another type or range.
@@ -43,7 +50,8 @@ def check_arguments(key: str, target: Callable[..., Any], node: Mapping[str, Any
     ]
     for name, value in node.items():
         if name not in names and name not in said and not is_open:
-            raise UserError(f"unknown key '{key}.{name}'{nearest(name, [*names, *said])}")
+            other = elsewhere(f"{key}.{name}") or nearest(name, [*names, *said])
+            raise UserError(f"unknown key '{key}.{name}'{other}")
         if not (isinstance(value, dict) and "_target_" in value):
             check_value(f"{key}.{name}", known.get(name, Any), value)
 

@@ -39,7 +39,12 @@ class Kind:
         return fits and all(callable(getattr(made, name, None)) for name in self.methods)
 
 
-_SIZES = {"embed_dim": "model.embed_dim", "num_heads": "model.num_heads"}
+_SIZES = {
+    "embed_dim": "model.embed_dim",
+    "num_heads": "model.num_heads",
+    "device": "trainer.accelerator",
+    "dtype": "trainer.precision",
+}
 _FOLDER = "the run's folder, hydra.run.dir"
 KINDS = {
     "data": Kind("a TaskDataModule", (TaskDataModule,), given={"task": "task", "seed": "seed"}),

@@ -1,6 +1,7 @@
 """Tables and paths in the terminal."""
 
 import re
+import shlex
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,11 @@ def wrapped(text: str, stream: TextIO, *, indent: int = 0) -> str:
         drop_whitespace=True,
         replace_whitespace=False,
     )
+
+
+def setting(name: str, folder: Path) -> str:
+    """``name=FOLDER`` to be typed again: as people type it, in quotes where a shell needs them."""
+    return shlex.quote(f"{name}={relative(folder)}")
 
 
 def show_table(

@@ -4,6 +4,7 @@ What each key takes is said by the constructor that takes it (``mha_lab.signatur
 that belong to no constructor are here.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -38,6 +39,10 @@ def validate(cfg: DictConfig) -> None:
         if key not in tree:
             raise UserError(f"the config has no {key!r}, which every run needs")
         check_value(key, hint, tree[key])
+    for key, instead in config.COUNTED_IN_STEPS.items():
+        value = OmegaConf.select(cfg, key)
+        if value not in (None, -1):
+            raise UserError(f"{key}={shown(value)} has no meaning here: {instead}")
     for place, kind in KINDS.items():
         node = tree.get(place)
         if place == "callbacks":
@@ -59,11 +64,13 @@ def check_node(key: str, node: dict[str, Any], kind: Kind) -> None:
     for name, source in kind.given.items():
         if name in arguments:
             raise UserError(f"{key}.{name} cannot be set here: it follows from {source}")
-    check_arguments(key, target, arguments)
+    check_arguments(key, target, arguments, elsewhere=config.elsewhere)
     known = hints(target)
     for name, value in arguments.items():
         if isinstance(value, dict) and TARGET in value:
-            check_node(f"{key}.{name}", value, kind_of(known.get(name, Any)))
+            # A part is told the same sizes as the whole.
+            part = replace(kind_of(known.get(name, Any)), given=kind.given)
+            check_node(f"{key}.{name}", value, part)
 
 
 def _check_choice(place: str, node: Any) -> None:

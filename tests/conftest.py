@@ -1,7 +1,15 @@
 """What every test shares."""
 
+import os
+
 import pytest
 import torch
+
+
+def pytest_configure() -> None:
+    """Compute as a processor that oneDNN does not know, where tests/processors.py asks for it."""
+    if os.environ.get("MHA_LAB_TEST_ONEDNN") == "0":
+        torch.backends.mkldnn.set_flags(False)
 
 
 @pytest.fixture(autouse=True)

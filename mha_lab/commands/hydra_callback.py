@@ -10,8 +10,9 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from mha_lab.config import explain, finish
+from mha_lab.config import compose, explain, finish
 from mha_lab.errors import UserError
+from mha_lab.terminal import setting
 
 
 class RunGuard(Callback):
@@ -22,12 +23,14 @@ class RunGuard(Callback):
     """
 
     sweep_folder: ClassVar[Path | None] = None
+    was_there: ClassVar[Path | None] = None
+    """The part of a single run's folder that nobody made for it."""
     refusal: ClassVar[UserError | None] = None
 
     @classmethod
     def forget(cls) -> None:
         """Before another command line in the same process."""
-        cls.sweep_folder = cls.refusal = None
+        cls.sweep_folder = cls.was_there = cls.refusal = None
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Look at the folder of a single run."""
@@ -37,6 +40,8 @@ class RunGuard(Callback):
         try:
             text = str(config.hydra.run.dir)
             _check_folder("hydra.run.dir", text)
+            folder = Path(text).absolute()
+            RunGuard.was_there = next(one for one in (folder, *folder.parents) if one.exists())
             _check_config(config, text)
         except UserError as error:
             _refuse(str(error))
@@ -51,6 +56,10 @@ class RunGuard(Callback):
             _refuse(f"hydra.sweep.dir must be a folder, or a new one, got {text!r}")
         if any(folder.glob("*/config.yaml")):
             _refuse(f"{str(folder)!r} already holds runs: choose another hydra.sweep.dir")
+        try:
+            _check_jobs([str(word) for word in config.hydra.overrides.task])
+        except UserError as error:
+            _refuse(str(error))
         RunGuard.sweep_folder = folder
 
 
@@ -61,8 +70,35 @@ def _check_folder(key: str, text: str) -> None:
     if (folder / "config.yaml").exists():
         raise UserError(
             f"{text!r} already holds a run: choose another {key}, "
-            f"or go on with it by resume={folder}"
+            f"or go on with it by {setting('resume', folder)}"
         )
+
+
+def _check_jobs(words: list[str]) -> None:
+    """Check the configs of a multirun before its first run begins.
+
+    Each value once, with the first of all others: a mistake is one of a key, or of a key that an
+    option does not take. What two values only together make impossible is found when it is run.
+    """
+    from mha_lab.quick_start import import_lightning
+
+    import_lightning()
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from mha_lab.validation import validate
+
+    parsed = OverridesParser.create().parse_overrides(words)
+    seen: set[str] = set()
+    for job in BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]:
+        if seen.issuperset(job):
+            continue
+        seen.update(job)
+        kept = [word for word in job if not word.lstrip("+~").startswith("hydra.")]
+        try:
+            validate(compose(kept, run_dir="RUN"))
+        except UserError as error:
+            raise UserError(f"{' '.join(kept)}: {error}") from error
 
 
 def _check_config(config: DictConfig, folder: str) -> None:

@@ -59,6 +59,10 @@ KINDS = {
 __doc__ = (__doc__ or "").format(kinds=", ".join(KINDS))
 
 
+_VALUES = ("true", "false", "null", "inf", "nan")
+"""Words that Hydra does not read as the name of an option."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the two files and say what comes next."""
     settings, words = split(arguments, ("folder",))
@@ -85,10 +89,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name in _VALUES:
         raise UserError(
             f"{name!r} cannot be a name: it becomes a file and an option, so it takes small "
-            "letters, digits and _, begins with a letter, and is no word of Python"
+            "letters, digits and _, begins with a letter, and is no word of Python or Hydra"
         )
 
 

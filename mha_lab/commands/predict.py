@@ -17,6 +17,7 @@ this project's. figure= may end in .png, .svg, .pdf or .html: a page to look aro
 written beside a picture too. Of several sequences the figures are numbered: out_1.png, ...
 """
 
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -140,17 +141,29 @@ def _write_figure(prediction: "Prediction", figure: Path) -> None:
 
 
 def _draw(prediction: "Prediction", figure: Path) -> list[Path]:
-    """Write the picture that was asked for, and beside it a page to look around in."""
+    """Write the picture that was asked for, and beside it a page to look around in.
+
+    Both, or neither: they are made in memory, and a file that could not be written is removed.
+    """
     from mha_lab.view.gallery import Gallery
 
     title = prediction.title
-    page = Gallery(prediction.maps, title=title).save(figure.with_suffix(".html"))
-    if figure.suffix == ".html":
-        return [page]
-    from mha_lab.maps.plot import plot_maps
+    made = {figure.with_suffix(".html"): Gallery(prediction.maps, title=title).show().html.encode()}
+    if figure.suffix != ".html":
+        from mha_lab.maps.plot import plot_maps
 
-    plot_maps(prediction.drawn(), title=title).savefig(figure, dpi=150, bbox_inches="tight")
-    return [page, figure]
+        picture = io.BytesIO()
+        kind = figure.suffix.removeprefix(".")
+        plot_maps(prediction.drawn(), title=title).savefig(
+            picture, format=kind, dpi=150, bbox_inches="tight"
+        )
+        made[figure] = picture.getvalue()
+    from mha_lab.training.run_folder import replacing
+
+    with replacing(*made) as halves:
+        for half, content in zip(halves, made.values(), strict=True):
+            half.write_bytes(content)
+    return list(made)
 
 
 def _check_figure(figure: Path) -> None:

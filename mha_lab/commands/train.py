@@ -28,7 +28,7 @@ from mha_lab import trust
 from mha_lab.arguments import split
 from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError, nearest
-from mha_lab.terminal import relative
+from mha_lab.terminal import relative, setting
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -224,12 +224,18 @@ def _forget_places(folder: Path) -> None:
 
 def _leave_nothing(folder: Path) -> None:
     """Remove what Hydra has noted of a run that was refused, or it would count as unfinished."""
+    from mha_lab.commands.hydra_callback import RunGuard
+
+    folder = folder.absolute()
     if (folder / "config.yaml").exists():
         return  # it was refused later
     shutil.rmtree(folder / ".hydra", ignore_errors=True)
     with contextlib.suppress(OSError):  # whatever else lies there stays
         (folder / "train.log").unlink(missing_ok=True)
-        folder.rmdir()
+        for made in (folder, *folder.parents):
+            if made == RunGuard.was_there:
+                break
+            made.rmdir()
 
 
 def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: int) -> None:
@@ -280,7 +286,7 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
     if summary["status"] == "interrupted":
         return (
             f"\ninterrupted at step {summary['steps']}; go on with:\n"
-            f"  python -m mha_lab train resume={shown}\n{shown}"
+            f"  python -m mha_lab train {setting('resume', folder)}\n{shown}"
         )
     lines = [
         ("test accuracy", f"{summary['test/sequence_accuracy']:.4f} of sequences, "
@@ -288,7 +294,7 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
         ("steps", f"{summary['steps']} ({summary['status']})"),
         ("time", _time_text(summary)),
         ("parameters", f"{summary['parameters']:,}"),
-        ("dashboard", f"python -m mha_lab dashboard logdir={relative(folder.parent)}"),
+        ("dashboard", f"python -m mha_lab dashboard {setting('logdir', folder.parent)}"),
         ("run folder", ""),
     ]  # fmt: skip
     return "\n" + "\n".join(f"{name:<14} {text}".rstrip() for name, text in lines) + f"\n{shown}"

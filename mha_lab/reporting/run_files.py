@@ -11,6 +11,7 @@ import yaml
 from numpy.typing import NDArray
 
 from mha_lab.config import CONFIG_FILE, first_line
+from mha_lab.plain_yaml import check_size
 
 SUMMARY = "summary.json"
 METRICS = "metrics.csv"
@@ -139,7 +140,9 @@ def _read_text(file: Path) -> str:
 
 def _read_yaml(file: Path) -> dict[Any, Any]:
     try:
-        content = yaml.load(_read_text(file), Loader=_Loader)
+        text = _read_text(file)
+        check_size(text)
+        content = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UnreadableError(f"{file.name} is not YAML: {first_line(error)}") from error
     if not isinstance(content, dict):

@@ -13,6 +13,7 @@ from optuna.storages import BaseStorage
 
 from mha_lab import config
 from mha_lab.errors import UserError
+from mha_lab.plain_yaml import check_size
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.settings import Settings
 from mha_lab.training.run_folder import write_atomically
@@ -133,6 +134,7 @@ def pruner(settings: Settings, trainer: DictConfig) -> BasePruner:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
+        check_size(file.read_text(encoding="utf-8"))
         record = OmegaConf.to_container(OmegaConf.load(file))
     except FileNotFoundError as error:
         raise UserError(

@@ -18,6 +18,7 @@ from mha_lab.sweeping.space import Space, override, read_space
 from mha_lab.sweeping.storage import FAULTS
 from mha_lab.sweeping.study import open_folder
 from mha_lab.sweeping.worker import join, work
+from mha_lab.terminal import setting
 
 
 def sweep(plan: Plan, *, train: Train | None = None) -> int:
@@ -101,7 +102,7 @@ def _closing_lines(plan: Plan, best: Result) -> list[str]:
     lines = [
         ("best", f"{title} ({' '.join(params)})"),
         ("train it", command),
-        ("dashboard", f"python -m mha_lab dashboard logdir={plan.folder}"),
+        ("dashboard", f"python -m mha_lab dashboard {setting('logdir', plan.folder)}"),
         ("sweep folder", ""),
     ]
     return [f"{name:<14} {text}".rstrip() for name, text in lines]

@@ -53,15 +53,27 @@ def claimed(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+@contextmanager
+def replacing(*files: Path) -> Iterator[tuple[Path, ...]]:
+    """Places beside files, to write to; afterwards they take the files' names, all or none.
+
+    What was written is removed where anything goes wrong, such as a full disk.
+    """
+    halves = tuple(file.with_name(f".{file.name}.{os.getpid()}") for file in files)
+    try:
+        yield halves
+        for half, file in zip(halves, files, strict=True):
+            half.replace(file)
+    except BaseException:
+        for half in halves:
+            half.unlink(missing_ok=True)
+        raise
+
+
 def write_atomically(file: Path, text: str) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
-    half = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
+    with replacing(file) as (half,):
         half.write_text(text, encoding="utf-8")
-        half.replace(file)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
 
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:
@@ -81,9 +93,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
 def write_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as CSV, the keys of all rows as columns in order of appearance."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    half = file.with_name(f".{file.name}.{os.getpid()}")
-    with half.open("w", newline="", encoding="utf-8") as stream:
+    with replacing(file) as (half,), half.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, columns)
         writer.writeheader()
         writer.writerows(rows)
-    half.replace(file)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from mha_lab import config
 from mha_lab.errors import UserError
@@ -39,6 +39,10 @@ def test_experiment_is_noted_among_the_choices(tmp_path: Path):
         (["+experiment=cpoy"], "did you mean 'copy'"),
         (["lr=1e-3"], "did you mean 'optimizer.lr'"),
         (["trainer=[1]"], "trainer must be chosen"),
+        (["attention.window=3"], "there is attention=window"),
+        (["attention.kv_rank=3"], "attention.kv_rank with attention=latent"),
+        (["position=none", "position.max_length=5"], "with position=learned|randomized"),
+        (["trainer.max_epochs=3"], "trainer.max_steps=N"),
         (["tsak=copy"], "did you mean 'task'"),
         (["seed=[1"], "seed=[1"),
     ],
@@ -50,14 +54,20 @@ def test_a_mistake_is_explained_in_one_sentence(tmp_path: Path, overrides: list[
     assert "\n" not in str(caught.value)
 
 
+@pytest.fixture(scope="module")
+def composed() -> DictConfig:
+    return config.compose(["+experiment=copy"], run_dir="RUN")
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    config.save(config.compose(["+experiment=copy"], run_dir=tmp_path), tmp_path)
+def run(composed: DictConfig, tmp_path: Path) -> Path:
+    config.save(composed, tmp_path)
     return tmp_path
 
 
-def test_a_saved_config_comes_back(run: Path):
-    before = config.compose(["+experiment=copy"], run_dir=run)
+def test_a_saved_config_comes_back(composed: DictConfig, run: Path):
+    before = composed.copy()
+    before.run_dir = str(run)
     assert OmegaConf.to_container(config.load_run(run)) == OmegaConf.to_container(before)
 
 

@@ -245,6 +245,41 @@ def test_checkpoints_that_are_all_corrupt_are_one_sentence(lab: Lab, trained: Pa
     assert "no checkpoint" in err
 
 
+def test_a_run_that_weight_decay_blew_up_names_it(lab: Lab, tmp_path: Path):
+    code, _, err = lab(
+        "train", *TINY, "optimizer.weight_decay=1e30", "optimizer.warmup_steps=0",
+        "trainer.max_steps=20", f"hydra.run.dir={tmp_path / 'r'}",
+    )  # fmt: skip
+    assert code == 1
+    assert "lower optimizer.weight_decay (now 1e+30" in err.strip().splitlines()[-1]
+
+
+def test_the_checkpoint_of_another_model_is_refused_and_nothing_changed(
+    lab: Lab, trained: Path, tmp_path: Path
+):
+    run = shutil.copytree(trained, tmp_path / "run")
+    last = run / "checkpoints" / "last.ckpt"
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    code, _, err = lab("train", f"resume={run}", "model.embed_dim=8")
+    assert code == 2
+    assert "does not fit the model" in err
+    assert before == {file: file.read_bytes() for file in before}
+    content = torch.load(last, weights_only=True)
+    del content["loops"]
+    torch.save(content, last)
+    (run / "checkpoints" / "best.ckpt").unlink()
+    code, _, err = lab("train", f"resume={run}", "trainer.max_steps=20")
+    assert code == 2
+    assert "no checkpoint that a run can go on from" in err.strip().splitlines()[-1]
+
+
+def test_a_run_has_its_time(lab: Lab, tmp_path: Path):
+    words = ["+trainer.max_time='00:00:00:01'", "trainer.max_steps=1000000"]
+    code, _, err = lab("train", *TINY, *words, f"hydra.run.dir={tmp_path / 'r'}")
+    assert code == 0, err
+    assert read_summary(tmp_path / "r")["status"] == "finished"
+
+
 def test_a_diverged_run_says_so(lab: Lab, tmp_path: Path):
     code, _, err = lab(
         "train", *TINY, "optimizer.lr=1e30", "optimizer.warmup_steps=0", "trainer.max_steps=50",

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from break_off import SMALL, signal_at, small
 from same_run import differences
 
 from mha_lab import cli, config
+from mha_lab.commands.train import summary_text
 from mha_lab.errors import MachineError, UserError
 from mha_lab.run import train
 from mha_lab.training import run_folder
@@ -170,7 +172,7 @@ def test_no_file_of_a_run_says_where_it_lies(lab: Lab, tmp_path: Path):
 
 
 def test_a_moved_run_goes_on_where_it_is(lab: Lab, unbroken: Path, tmp_path: Path):
-    first, second = tmp_path / "first", tmp_path / "else where"
+    first, second = tmp_path / "first", tmp_path / "else where's"
     broken_off(first, 8)
     first.rename(second)
     code, out, err = lab("train", f"resume={second}")
@@ -178,6 +180,13 @@ def test_a_moved_run_goes_on_where_it_is(lab: Lab, unbroken: Path, tmp_path: Pat
     assert out.strip().splitlines()[-1] == str(second)
     assert not first.exists()
     assert differences(unbroken, second, loaders=False) == []
+
+
+def test_what_is_printed_to_go_on_can_be_typed(tmp_path: Path):
+    run = tmp_path / "it's a (run)"
+    summary = train(config.compose(SMALL, run_dir=run), callbacks=[signal_at("on_train_start", 0)])
+    printed = summary_text(summary, run).splitlines()[-2]
+    assert shlex.split(printed)[-1] == f"resume={run}"
 
 
 # Writers
@@ -318,6 +327,16 @@ def test_a_disk_that_fills_up_while_training(small_disk: Path):
     assert done.returncode == 1
     assert "No space left on device" in one_sentence(done.stderr)
     assert load_checkpoint(checkpoint_path(run, "last"))["global_step"] > 1
+
+
+def test_a_figure_that_a_full_disk_cannot_hold_leaves_nothing(
+    lab: Lab, unbroken: Path, small_disk: Path
+):
+    (small_disk / "rest").write_bytes(bytes(shutil.disk_usage(small_disk).free))
+    code, _, err = lab("predict", f"run={unbroken}", "1 2", f"figure={small_disk / 'a.png'}")
+    assert code == 1
+    assert "No space left on device" in one_sentence(err)
+    assert [file.name for file in small_disk.iterdir()] == ["rest"]
 
 
 def test_a_read_only_disk_is_one_sentence(lab: Lab, small_disk: Path):
