@@ -220,7 +220,12 @@ def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def _check_fits(file: Path, checkpoint: dict[str, Any], module: SequenceModule) -> None:
-    """Refuse the checkpoint of another model before anything is changed."""
+    """Refuse the checkpoint of another model, or only of weights, before anything is changed."""
+    for key in ("loops", "optimizer_states", "global_step"):
+        if key not in checkpoint:
+            raise UserError(
+                f"{str(file)!r} is no checkpoint that a run can go on from: it has no {key!r}"
+            )
     kept = {
         name: tuple(getattr(tensor, "shape", ()))
         for name, tensor in checkpoint["state_dict"].items()

@@ -258,19 +258,26 @@ def test_the_checkpoint_of_another_model_is_refused_and_nothing_changed(
     lab: Lab, trained: Path, tmp_path: Path
 ):
     run = shutil.copytree(trained, tmp_path / "run")
-    last = run / "checkpoints" / "last.ckpt"
     before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     code, _, err = lab("train", f"resume={run}", "model.embed_dim=8")
     assert code == 2
     assert "does not fit the model" in err
     assert before == {file: file.read_bytes() for file in before}
-    content = torch.load(last, weights_only=True)
-    del content["loops"]
-    torch.save(content, last)
-    (run / "checkpoints" / "best.ckpt").unlink()
-    code, _, err = lab("train", f"resume={run}", "trainer.max_steps=20")
-    assert code == 2
-    assert "no checkpoint that a run can go on from" in err.strip().splitlines()[-1]
+
+
+def test_a_checkpoint_that_lacks_what_training_needs_is_refused(
+    lab: Lab, trained: Path, tmp_path: Path
+):
+    run = shutil.copytree(trained, tmp_path / "run")
+    last = run / "checkpoints" / "last.ckpt"
+    whole = torch.load(last, weights_only=True)
+    only_weights = {key: value for key, value in whole.items() if key != "loops"}
+    for content in (only_weights, whole | {"optimizer_states": [{}]}):
+        torch.save(content, last)
+        (run / "checkpoints" / "best.ckpt").unlink(missing_ok=True)
+        code, _, err = lab("train", f"resume={run}", "trainer.max_steps=20")
+        assert code == 2
+        assert "no checkpoint that a run can go on from" in err.strip().splitlines()[-1]
 
 
 def test_a_run_has_its_time(lab: Lab, tmp_path: Path):
