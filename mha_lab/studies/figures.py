@@ -51,7 +51,10 @@ def draw(study: Study, spec: FigureSpec, rows: Sequence[Row]) -> Figure:
     chosen = [row for row in select(rows, spec.at) if spec.measure in row]
     panels = _values(study, spec.panels, chosen) if spec.panels else [""]
     width = {"lines": 3.6, "points": 3.2, "heatmap": 4.6}[spec.kind]
-    figure = Figure(figsize=(width * len(panels) + 1.2, 3.2), layout="constrained")
+    height = 3.2
+    if spec.kind == "heatmap" and spec.colour:
+        height = 1.4 + 0.36 * len(_values(study, spec.colour, chosen))
+    figure = Figure(figsize=(width * len(panels) + 1.2, height), layout="constrained")
     all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=spec.kind != "heatmap")[0]
     drawing = {"lines": _lines, "points": _points, "heatmap": _heatmap}[spec.kind]
     for axes, panel in zip(all_axes, panels, strict=True):
@@ -126,7 +129,9 @@ def _heatmap(study: Study, spec: FigureSpec, rows: Sequence[Row], axes: Axes) ->
         if not np.isnan(value):
             colour = "white" if value < 0.6 * top else "black"
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=9)
-    axes.set_xticks(range(len(across)), across, rotation=30, ha="right")
+    is_long = sum(map(len, across)) > 40
+    turned: Any = {"rotation": 30, "ha": "right"} if is_long else {}
+    axes.set_xticks(range(len(across)), across, **turned)
     axes.set_yticks(range(len(down)), down)
     axes.tick_params(labelcolor=INK)
     axes.grid(visible=False)
