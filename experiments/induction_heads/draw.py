@@ -1,6 +1,5 @@
 """The figure: loss and induction score over training; one head's map before, during and after."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,13 @@ from matplotlib.figure import Figure
 
 from mha_lab.reporting.drawing import INK, MUTED, SERIES
 from mha_lab.reporting.run_files import read_curves
+from mha_lab.studies.measuring import load
 from mha_lab.studies.study import Study
 from mha_lab.tensorboard.reader import StoredMap, read_attention
 from mha_lab.view.gallery import Gallery
 
-sys.path.insert(0, str(Path(__file__).parent))
-from measure import halfway, per_head, scores
-
-sys.path.pop(0)
+_measure = load(Path(__file__).with_name("measure.py"))
+halfway, per_head, scores = _measure.halfway, _measure.per_head, _measure.scores
 
 
 def draw(study: Study, rows: list[dict[str, Any]]) -> Figure:
