@@ -54,7 +54,7 @@ def maps(study: Study, figure: Any) -> None:
     stored = read_attention(run)
     at, induction, _ = scores(run)
     last = [one for one in stored if one.step == at[-1]]
-    name = max(last, key=lambda one: per_head(one, "induction").max()).name
+    name = best_layer(last)
     head = int(np.argmax(per_head(next(one for one in last if one.name == name), "induction")))
     moments = {"before": at[0], "during": halfway(at, induction), "after": at[-1]}
     for axes, (moment, step) in zip(figure.subplots(1, 3), moments.items(), strict=True):
@@ -62,8 +62,13 @@ def maps(study: Study, figure: Any) -> None:
         draw_map(axes, one, head)
         score = per_head(one, "induction")[head]
         axes.set_title(f"{moment}: step {step:.0f}, score {score:.2f}")
-    figure.suptitle(f"{name}, head {head}: each row looks at what followed its symbol before",
-                    fontsize=10.5, color=INK, x=0.01, ha="left")  # fmt: skip
+    title = f"{name}, head {head}: each row looks at what followed its symbol before\n"
+    figure.suptitle(title, fontsize=10.5, color=INK, x=0.01, ha="left", linespacing=0.6)
+
+
+def best_layer(maps: list[StoredMap]) -> str:
+    """The module with the best induction head."""
+    return max(maps, key=lambda one: per_head(one, "induction").max()).name
 
 
 def draw_map(axes: Any, one: StoredMap, head: int) -> None:
@@ -98,5 +103,5 @@ def attach(study: Study, rows: list[dict[str, Any]]) -> dict[str, bytes]:
     page = Gallery(
         [one for one in stored if one.step in shown],
         title="Induction heads form: two layers, seed 0",
-    ).save(run / "induction_heads.html", samples=[0])
+    ).save(run / "induction_heads.html", samples=[0], layer=best_layer(stored))
     return {page.name: page.read_bytes()}
