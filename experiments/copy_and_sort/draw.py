@@ -56,8 +56,8 @@ def maps(study: Study, row: Any, position: str) -> None:
     job = next((job for job in study.jobs if job.levels == wanted), None)
     if job is None:  # a form without this arm
         return
-    found = evaluate_lengths(study.runs / job.name, RANGES, samples=100).maps
-    last = {name: of_range[-1] for name, of_range in found.items()}
+    found = evaluate_lengths(study.runs / job.name, RANGES, samples=20).examples
+    last = {name: example.maps[-1] for name, example in found.items()}
     first = next(iter(last.values()))
     head = int(first.scores()["induction"].argmax())
     for axes, (lengths, one) in zip(row, last.items(), strict=True):
