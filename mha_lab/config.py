@@ -246,7 +246,20 @@ def load_run(
     if not isinstance(cfg, DictConfig) or "choices" not in cfg:
         raise UserError(f"{str(file)!r} is not the config of a run: it has no 'choices'")
     cfg.run_dir = str(folder.resolve())
+    _renew_checkpoint(cfg)
     return override(cfg, overrides)
+
+
+def _renew_checkpoint(cfg: DictConfig) -> None:
+    """Let a run of an earlier version keep its checkpoints in its folder, wherever that lies now.
+
+    Lightning's ModelCheckpoint, which such a config names, would write where the run once was.
+    """
+    node = OmegaConf.select(cfg, "callbacks.checkpoint")
+    if isinstance(node, DictConfig) and "dirpath" in node:
+        own = OmegaConf.load(config_folder() / "callbacks" / "default.yaml")
+        kept = {key: node[key] for key in ("monitor", "mode") if key in node}
+        cfg.callbacks.checkpoint = OmegaConf.merge(own.checkpoint, kept)
 
 
 def read_yaml(file: Path, trusted: Sequence[str] = ()) -> DictConfig | ListConfig:

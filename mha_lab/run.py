@@ -357,6 +357,7 @@ def quieten() -> None:
         ".*Checkpoint directory .* exists and is not empty.*",
         ".*You are using the plain ModelCheckpoint callback.*",
         ".*TensorFloat32 tensor cores.*",
+        ".*callbacks used to create the checkpoint need to be provided.*",  # of earlier versions
         ".*isinstance\\(treespec, LeafSpec\\).*",
         ".*The number of training batches.*",
     ):

@@ -128,6 +128,15 @@ class Checkpoints(Checkpoint):
         """What a checkpoint keeps."""
         return {"best": self.best, "monitor": self.monitor, "mode": self.mode}
 
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Know what was best in a run of an earlier version, which Lightning's callback noted."""
+        for state in checkpoint["callbacks"].values():
+            score = state.get("best_model_score")
+            if score is not None and state.get("monitor") == self.monitor:
+                self.best = float(score)
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on comparing, where the same is compared and what was best can still be read."""
         if (state_dict["monitor"], state_dict["mode"]) == (self.monitor, self.mode):

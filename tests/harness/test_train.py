@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from small_runs import TINY
 
 from mha_lab import config
@@ -278,6 +279,32 @@ def test_a_checkpoint_that_lacks_what_training_needs_is_refused(
         code, _, err = lab("train", f"resume={run}", "trainer.max_steps=20")
         assert code == 2
         assert "no checkpoint that a run can go on from" in err.strip().splitlines()[-1]
+
+
+def test_a_run_of_an_earlier_version_goes_on_where_it_is(lab: Lab, trained: Path, tmp_path: Path):
+    run, once = shutil.copytree(trained, tmp_path / "run"), tmp_path / "once"
+    cfg = OmegaConf.load(run / "config.yaml")
+    cfg.run_dir = str(once)
+    cfg.callbacks.progress_bar._target_ = "pytorch_lightning.callbacks.TQDMProgressBar"
+    cfg.callbacks.checkpoint = {
+        "_target_": "pytorch_lightning.callbacks.ModelCheckpoint",
+        "dirpath": str(once / "checkpoints"), "filename": "best", "monitor": "val/loss",
+        "mode": "min", "save_last": True, "enable_version_counter": False,
+    }  # fmt: skip
+    OmegaConf.save(cfg, run / "config.yaml")
+    for name in ("last", "best"):
+        file = run / "checkpoints" / f"{name}.ckpt"
+        content = torch.load(file, weights_only=True)
+        del content["growing_files"]
+        score = {"monitor": "val/loss", "best_model_score": torch.tensor(0.0)}
+        content["callbacks"] = {"ModelCheckpoint{'monitor': 'val/loss'}": score}
+        torch.save(content, file)
+    best = (run / "checkpoints" / "best.ckpt").read_bytes()
+    code, _, err = lab("train", f"resume={run}", "trainer.max_steps=15")
+    assert code == 0, err
+    assert read_summary(run)["steps"] == 15
+    assert not once.exists()
+    assert (run / "checkpoints" / "best.ckpt").read_bytes() == best  # none was below a loss of 0
 
 
 def test_a_run_has_its_time(lab: Lab, tmp_path: Path):
