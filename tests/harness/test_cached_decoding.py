@@ -1,5 +1,6 @@
 """Greedy decoding with a cache: the same logits and tokens as without, for all that takes one."""
 
+import re
 from functools import cache
 from itertools import product
 from typing import Any
@@ -82,8 +83,14 @@ def check(attention: str, position: str, model: str) -> bool:
     if net is None:
         return False
     assert (net.decoder.new_caches() is None) == (attention in WITHOUT)
+    try:
+        plain, _ = generated(net, use_cache=False)
+    except ValueError as refusal:  # a bias, where there are no scores
+        with pytest.raises(ValueError, match=re.escape(str(refusal))):
+            generated(net)
+        return False
     tokens, logits = generated(net)
-    assert torch.equal(tokens, generated(net, use_cache=False)[0])
+    assert torch.equal(tokens, plain)
     with torch.no_grad():
         expected = net(SOURCE, tokens)
     lengths = (SOURCE != PAD).sum(1) - 1
