@@ -131,7 +131,7 @@ def test_what_is_shown_is_what_was_applied(position: nn.Module | None) -> None:
     assert not weights[1, :, :, 4:].any()
     assert not weights.triu(1).any()
     torch.testing.assert_close(weights.sum(-1), torch.ones(N, H, L))
-    v = module._keys_and_values(x)[1]
+    v = module._widen(module._narrow(x)[0])[1]
     made = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
     torch.testing.assert_close(output, made)
 
@@ -156,7 +156,7 @@ def test_values_of_their_own() -> None:
     """A value that is another tensor goes through the narrow layer by itself."""
     module, x, y = LatentAttention(E, H), torch.randn(N, L, E), torch.randn(N, L, E)
     weights = module(x, x, x)[1]
-    v = module._keys_and_values(y)[1]
+    v = module._widen(module._narrow(y)[0])[1]
     expected = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
     torch.testing.assert_close(module(x, x, y)[0], expected)
     unbatched = module(x[0], x[0], y[0])

@@ -111,7 +111,7 @@ def test_what_was_not_logged_is_not_drawn(tmp_path):
     ],
 )
 def test_ticks_of_shares_are_counted_down_from_one(low, high, expected):
-    limits, ticks = figures._share_axis(low, high)
+    limits, ticks = drawing.share_axis(low, high)
     np.testing.assert_allclose(ticks, expected, atol=1e-9)
     assert limits[0] < expected[-1]
     assert limits[1] > expected[0]
