@@ -14,7 +14,7 @@ from mha_lab.terminal import wrapped
 COMMANDS = {
     "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
     "evaluate": "test a run again, with any override: evaluate run=FOLDER [key=value ...]",
-    "predict": 'print a run\'s output: predict run=FOLDER "3 1 2" [figure=out.png]',
+    "predict": 'print a run\'s outputs: predict run=latest "3 1 2" [figure=out.png]',
     "sweep": "search hyperparameters: sweep +experiment=sort sweep=optuna",
     "report": "compare runs: report outputs/... by=attention,position",
     "study": "ask a published finding's question again: study --list, study NAME --quick",
