@@ -17,6 +17,7 @@ from mha_lab.models.interface import SequenceModel
 from mha_lab.signatures import check_arguments, hints
 from mha_lab.targets import KINDS, Kind, kind_of, locate
 from mha_lab.tasks.vocabulary import Vocabulary
+from mha_lab.terminal import wrapped
 from mha_lab.training.data_module import TaskDataModule
 from mha_lab.training.module import SequenceModule
 from mha_lab.trust import TARGET
@@ -94,7 +95,7 @@ def build_module(cfg: DictConfig, vocabulary: Vocabulary, *, copies: int = 1) ->
     with warnings.catch_warnings(record=True) as cautions:
         model = _explained("model", make)
     for caution in cautions:  # one line each, not Python's two with a place in the code
-        print(f"mha_lab: {caution.message}", file=sys.stderr)
+        print(wrapped(f"mha_lab: {caution.message}", sys.stderr), file=sys.stderr)
     if cfg.compile:
         model.compile()  # in place, so that the weights keep their names in checkpoints
     return SequenceModule(model, vocabulary, build(cfg, "optimizer"))
