@@ -1,12 +1,14 @@
 """How fast maps are seen: in a notebook's cell and in the tab, beside bertviz and Inspectus.
 
 Usage:
-  python -m mha_lab bench view [lengths=64,200] [layers=6] [heads=12] [rounds=3]
+  python -m mha_lab bench view [lengths=64,200] [layers=6] [heads=12] [rounds=3] [steps=200]
 
 For each length: seconds from the call to the picture in headless Chromium (the last change of the
 page), the size of the page, and milliseconds of a change of layer, in the page and in TensorBoard's
 tab. bertviz' model view and Inspectus take turns with ours where they are installed; both load
-scripts from the network. Needs playwright and Chromium; chromium=PATH tells where that is.
+scripts from the network. Then how evenly the tab plays so many steps at 16 a second, twice: steps a
+second in the mean and in the slowest second, and the page's memory. Needs playwright and Chromium;
+chromium=PATH tells where that is.
 """
 
 import importlib.util
@@ -19,12 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from mha_lab.arguments import no_more, split, whole_number
+from mha_lab.bench.playing import play
+from mha_lab.bench.view_maps import causal_weights, made_maps
 from mha_lab.bench.view_rivals import RIVALS
 from mha_lab.bench.view_server import tab
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
-_SETTINGS = ("lengths", "layers", "heads", "rounds", "chromium")
+_ARGUMENTS = ["--no-sandbox", "--enable-precise-memory-info"]
+_SETTINGS = ("lengths", "layers", "heads", "rounds", "steps", "chromium")
 _UNTIL_QUIET = """() => new Promise((resolve) => {
   const start = performance.timeOrigin;
   let last = performance.now();
@@ -63,19 +68,29 @@ def main(arguments: Sequence[str]) -> int:
         whole_number("lengths", text, low=2, high=2048)
         for text in settings.get("lengths", "64,200").split(",")
     ]
+    steps = whole_number("steps", settings.get("steps", "200"), low=1, high=10_000)
     chromium = settings.get("chromium", "/usr/bin/chromium")
     if importlib.util.find_spec("playwright") is None or not Path(chromium).exists():
         raise UserError("bench view needs playwright (pip install playwright) and chromium=PATH")
     from playwright.sync_api import sync_playwright
 
-    rows = []
+    rows, played = [], []
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
         for length in lengths:
             rows += _of_length(browser, Path(folder) / str(length), layers, heads, length, rounds)
+            played += _played(
+                browser, Path(folder) / f"{length}_played", layers, heads, length, steps
+            )
         browser.close()
     columns = ("tokens", "what", "to the picture, s", "page, MB", "next layer, ms")
     show_table(columns, rows, numeric=3)
+    if played:
+        columns = ("tokens", "steps", "steps/s", "in the slowest second", "memory, MB")
+        show_table(columns, played, numeric=5)
+    absent = [name for name in RIVALS if importlib.util.find_spec(name) is None]
+    if absent:
+        print(f"not compared, as not installed: pip install {' '.join(absent)}")
     return 0
 
 
@@ -83,15 +98,9 @@ def _of_length(
     browser: Any, folder: Path, layers: int, heads: int, length: int, rounds: int
 ) -> list[tuple[str, ...]]:
     """Each viewer's row at one length."""
-    from mha_lab.maps.attention_map import AttentionMap
-    from mha_lab.view.gallery import Gallery
-
     folder.mkdir()
-    weights, tokens = _weights(layers, heads, length)
-    maps = Gallery(
-        AttentionMap(f"layers.{i}.attn", one).with_tokens([tokens], [tokens])
-        for i, one in enumerate(weights)
-    )
+    weights, tokens = causal_weights(layers, heads, length)
+    maps = made_maps(layers, heads, length)
     makers: dict[str, Callable[[], str]] = {"mha_lab": lambda: maps.show().html}
     for name, rival in RIVALS.items():
         if importlib.util.find_spec(name) is not None:
@@ -130,15 +139,20 @@ def _of_length(
     return [*rows, (str(length), "the tab", "", "", _median(in_tab))]
 
 
-def _weights(layers: int, heads: int, length: int) -> tuple[list[Any], list[str]]:
-    """Causal weights (1, heads, length, length) of each layer, and tokens."""
-    import torch
-
-    torch.manual_seed(0)
-    scores = torch.randn(layers, 1, heads, length, length) * 2
-    blocked = torch.ones(length, length, dtype=torch.bool).triu(1)
-    weights = scores.masked_fill(blocked, -torch.inf).softmax(-1)
-    return list(weights), [f"token{i}" for i in range(length)]
+def _played(
+    browser: Any, folder: Path, layers: int, heads: int, length: int, steps: int
+) -> list[tuple[str, ...]]:
+    """A row for each time that the tab plays all steps."""
+    if steps < 2:
+        return []
+    with tab(made_maps(layers, heads, length), folder, steps=steps) as address:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        found = play(page, address)
+        page.close()
+    return [
+        (str(length), str(steps), f"{one.mean:.1f}", str(one.slowest), f"{one.megabytes:.0f}")
+        for one in found
+    ]
 
 
 def _median(values: Sequence[float]) -> str:

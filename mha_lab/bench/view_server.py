@@ -8,6 +8,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from mha_lab.errors import UserError
@@ -18,14 +19,19 @@ _PATIENCE = 60.0
 
 
 @contextmanager
-def tab(maps: Sequence[AttentionMap], folder: Path) -> Iterator[str]:
-    """Write maps as a run, serve them, and yield the address of the tab by itself."""
+def tab(maps: Sequence[AttentionMap], folder: Path, *, steps: int = 1) -> Iterator[str]:
+    """Write maps as a run of so many steps, serve them, and yield the address of the tab alone."""
     from torch.utils.tensorboard import SummaryWriter
 
     from mha_lab.tensorboard.writer import write_attention
 
     with SummaryWriter(str(folder)) as writer:
-        write_attention(writer, maps, 0)
+        scores = {one.name: one.scores() for one in maps}
+        for step in range(steps):  # each a little sharper than the one before
+            sharper = [
+                replace(one, weights=one.weights.pow(1 + step / steps).nan_to_num()) for one in maps
+            ]
+            write_attention(writer, sharper, step, scores=scores)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

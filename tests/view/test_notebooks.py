@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+PATIENCE = 240  # seconds
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -49,6 +50,7 @@ def test_a_notebook_runs_and_shows_its_maps(path, tmp_path):
 
 
 @pytest.mark.browser
+@pytest.mark.timeout(900)
 def test_the_view_in_jupyterlab(page, tmp_path, monkeypatch):
     import nbformat
     from nbformat.sign import NotebookNotary
@@ -65,12 +67,19 @@ def test_the_view_in_jupyterlab(page, tmp_path, monkeypatch):
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
     command += [f"--port={port}", f"--ServerApp.root_dir={tmp_path}", "--IdentityProvider.token="]
     command += ["--ServerApp.disable_check_xsrf=true", "--LabApp.news_url="]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = tmp_path / "jupyterlab.log"
+    with log.open("w") as file:
+        server = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
     try:
-        until_answered(f"http://127.0.0.1:{port}/api")
-        page.page.set_default_timeout(90000)
-        page.page.goto(f"http://127.0.0.1:{port}/lab/tree/shown.ipynb")
+        # Ready is who answers for the page itself and for the notebook; both take long the first
+        # time, and longer on a machine that is busy.
+        for address in ("lab", "api/contents/shown.ipynb"):
+            until_answered(f"http://127.0.0.1:{port}/{address}", server, log)
+        page.page.set_default_timeout(PATIENCE * 1000)
+        page.page.set_default_navigation_timeout(PATIENCE * 1000)
+        page.page.goto(f"http://127.0.0.1:{port}/lab/tree/shown.ipynb", wait_until="commit")
         frame = page.page.frame_locator(".jp-OutputArea iframe").first
+        page.page.locator(".jp-OutputArea iframe").first.wait_for(state="attached")
         page.page.locator(".jp-OutputArea iframe").first.scroll_into_view_if_needed()
         frame.locator(".tile canvas").nth(7).wait_for()
         frame.locator(".tile canvas").nth(3).click()
@@ -89,12 +98,15 @@ def test_the_view_in_jupyterlab(page, tmp_path, monkeypatch):
     page.errors.clear()  # JupyterLab's own, of connections that end
 
 
-def until_answered(address: str) -> None:
-    for _ in range(600):
+def until_answered(address: str, server: subprocess.Popen, log: Path) -> None:
+    """Wait until a server answers; if it ends before that, say what it said."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert server.poll() is None, log.read_text()[-2000:]
         try:
-            urllib.request.urlopen(address, timeout=5).close()
+            urllib.request.urlopen(address, timeout=PATIENCE).close()
         except OSError:
             time.sleep(0.1)
         else:
             return
-    raise AssertionError(f"{address} does not answer")
+    raise AssertionError(f"{address} does not answer: {log.read_text()[-2000:]}")
