@@ -5,10 +5,10 @@ Usage:
 
 For each length: seconds from the call to the picture in headless Chromium (the last change of the
 page), the size of the page, and milliseconds of a change of layer, in the page and in TensorBoard's
-tab. bertviz' model view and Inspectus take turns with ours where they are installed; both load
-scripts from the network. Then how evenly the tab plays so many steps at 16 a second, twice: steps a
-second in the mean and in the slowest second, and the page's memory. Needs playwright and Chromium;
-chromium=PATH tells where that is.
+tab. bertviz' model view and Inspectus take turns with ours where they are installed; what bertviz
+loads from the network may lie in a folder, scripts=FOLDER, else it is given a minute. Then how
+evenly the tab plays so many steps at 16 a second, twice: steps a second in the mean and in the
+slowest second, and the page's memory. Needs playwright and Chromium; chromium=PATH tells where.
 """
 
 import importlib.util
@@ -23,13 +23,13 @@ from typing import Any
 from mha_lab.arguments import no_more, split, whole_number
 from mha_lab.bench.playing import play
 from mha_lab.bench.view_maps import causal_weights, made_maps
-from mha_lab.bench.view_rivals import RIVALS
+from mha_lab.bench.view_rivals import RIVALS, answer_from
 from mha_lab.bench.view_server import tab
 from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
 _ARGUMENTS = ["--no-sandbox", "--enable-precise-memory-info"]
-_SETTINGS = ("lengths", "layers", "heads", "rounds", "steps", "chromium")
+_SETTINGS = ("lengths", "layers", "heads", "rounds", "steps", "scripts", "chromium")
 _UNTIL_QUIET = """() => new Promise((resolve) => {
   const start = performance.timeOrigin;
   let last = performance.now();
@@ -38,6 +38,7 @@ _UNTIL_QUIET = """() => new Promise((resolve) => {
   const look = () => {
     const drawn = [...document.querySelectorAll("canvas, svg *")].some((n) => n.checkVisibility());
     if (drawn && performance.now() - last > 400) resolve((start + last) / 1000);
+    else if (performance.now() > 60000) resolve(Infinity);
     else setTimeout(look, 20);
   };
   look();
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         for text in settings.get("lengths", "64,200").split(",")
     ]
     steps = whole_number("steps", settings.get("steps", "200"), low=1, high=10_000)
+    scripts = Path(settings["scripts"]) if "scripts" in settings else None
     chromium = settings.get("chromium", "/usr/bin/chromium")
     if importlib.util.find_spec("playwright") is None or not Path(chromium).exists():
         raise UserError("bench view needs playwright (pip install playwright) and chromium=PATH")
@@ -78,7 +80,9 @@ def main(arguments: Sequence[str]) -> int:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
         for length in lengths:
-            rows += _of_length(browser, Path(folder) / str(length), layers, heads, length, rounds)
+            rows += _of_length(
+                browser, Path(folder) / str(length), layers, heads, length, rounds, scripts
+            )
             played += _played(
                 browser, Path(folder) / f"{length}_played", layers, heads, length, steps
             )
@@ -95,7 +99,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _of_length(
-    browser: Any, folder: Path, layers: int, heads: int, length: int, rounds: int
+    browser: Any,
+    folder: Path,
+    layers: int,
+    heads: int,
+    length: int,
+    rounds: int,
+    scripts: Path | None,
 ) -> list[tuple[str, ...]]:
     """Each viewer's row at one length."""
     folder.mkdir()
@@ -111,6 +121,8 @@ def _of_length(
     for _ in range(rounds):
         for name, make in makers.items():
             page = browser.new_page(viewport={"width": 1000, "height": 720})
+            if scripts is not None:
+                answer_from(page, scripts)
             start = time.time()
             file = folder / f"{name}.html"
             file.write_text(make(), encoding="utf-8")

@@ -1,7 +1,9 @@
 """Other people's viewers of attention, each from weights to a page."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 
 def bertviz(weights: Sequence[Any], tokens: list[str]) -> str:
@@ -14,11 +16,25 @@ def bertviz(weights: Sequence[Any], tokens: list[str]) -> str:
 def inspectus(weights: Sequence[Any], tokens: list[str]) -> str:
     """Inspectus (labmlai), which only displays; what it displays is caught."""
     from inspectus import attention
-    from IPython.utils.capture import capture_output
 
-    with capture_output() as shown:
+    shown: list[Any] = []
+    with patch("IPython.display.display", shown.append):
         attention(list(weights), tokens, tokens)
-    return "".join(output.data.get("text/html", "") for output in shown.outputs)
+    return "".join(str(one.data) for one in shown)
+
+
+def answer_from(page: Any, folder: Path) -> None:
+    """Answer what a page asks the network for with the file of that name below a folder."""
+    files = {path.name: path for path in folder.rglob("*.js")}
+
+    def answer(route: Any) -> None:
+        path = files.get(route.request.url.rsplit("/", 1)[-1])
+        if path is None:
+            route.abort()
+        else:
+            route.fulfill(path=path, content_type="text/javascript")
+
+    page.route("https://**", answer)
 
 
 RIVALS: dict[str, Callable[[Sequence[Any], list[str]], str]] = {

@@ -138,6 +138,24 @@ def test_defaults_log_one_sample_and_at_most_64_positions(tmp_path):
         assert one.header.size == [131, 131]
 
 
+def test_scores_of_long_sequences_are_those_of_whole_maps(tmp_path):
+    batch = {"ids": torch.randint(13, (N, 131), generator=torch.Generator().manual_seed(5))}
+
+    def tokens_of(batch):
+        return [[str(one) for one in row] for row in batch["ids"].tolist()]
+
+    module = fit(tmp_path, AttentionMapLogger(tokens=tokens_of), validation=loader([batch]))
+    with torch.no_grad(), record_attention(module.eval(), samples=1) as maps:
+        module(batch)
+    logged = {one.name: one.scores for one in read_attention(tmp_path)}
+    for one in maps:
+        rows = tokens_of(batch)[:1]
+        right = one.with_tokens(rows, rows).scores()
+        assert {"induction", "duplicate_token"} <= right.keys()
+        for name, values in right.items():
+            assert_close(torch.tensor(logged[one.name][name]), values, rtol=1e-4, atol=1e-5)
+
+
 def test_max_size_none_keeps_the_whole_map(tmp_path):
     ids = torch.randint(13, (N, 67))
     fit(tmp_path, AttentionMapLogger(max_size=None), validation=loader([{"ids": ids}]))

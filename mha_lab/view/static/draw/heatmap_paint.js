@@ -93,11 +93,11 @@ function paintLabels(context, { map, layout }, { theme, find }) {
     if (!shown(map.queryTokens, q)) continue;
     context.fillText(shorten(label(map.queryTokens, q, map.queryAt), LONGEST_LABEL), left - 6, top + (q + 0.5) * cell, left - 6);
   }
-  if (left >= 44 && top >= 32) {
+  if (left >= 44 && top >= 36) {
     context.fillStyle = theme.muted;
     context.font = "italic 10px system-ui, sans-serif";
-    context.fillText("key →", left - 6, top - 22);
-    context.fillText("query ↓", left - 6, top - 9);
+    context.fillText("key →", left - 6, top - 26);
+    context.fillText("query ↓", left - 6, top - 13);
     context.font = LABEL_FONT;
   }
   context.textAlign = "left";

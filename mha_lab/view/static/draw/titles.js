@@ -3,9 +3,14 @@
 import { count, visible } from "./format.js";
 
 const MEASURES = {
-  "value-weighted": "value-weighted: each weight times the norm of its value, rows do not sum to 1",
-  rollout: "rollout: what reaches a position through the layers up to this one",
+  "value-weighted": "Value-weighted: each weight times the norm of its value. Rows do not sum to 1.",
+  rollout: "Rollout: what reaches a position through the layers up to this one.",
 };
+
+/** What the numbers are, in a sentence; nothing where they are weights. */
+export function measureOf({ measure }) {
+  return measure === "weights" ? "" : (MEASURES[measure] ?? visible(measure));
+}
 
 export function subtitle(pane, scene, withLayer = true) {
   const { map } = pane;
@@ -16,7 +21,6 @@ export function subtitle(pane, scene, withLayer = true) {
   if (scene.hasSteps) parts.push(`step ${count(pane.step)}`);
   if (!isOverview) parts.push(map.kind, sizeOf(map));
   parts.push(`sample ${sample}`);
-  if (map.measure !== "weights") parts.push(MEASURES[map.measure] ?? visible(map.measure));
   if (map.hiddenCount) parts.push(`${map.hiddenCount} tokens hidden, rows scaled anew`);
   return parts.filter((part) => part !== null).join(" · ");
 }

@@ -76,11 +76,15 @@ export class Controls {
         this.view.node, stepper("layer", this.layer, actions.layer), this.headStepper, this.sampleStepper,
         el("span.space"),
         el(
-          "span.icons", {},
-          this.menu,
-          hasLink ? button("link", "Copy a link to what is shown (y)", actions.copyLink) : null,
-          this.theme,
-          el("button.icon-button.help", { type: "button", title: "Keyboard keys (?)", "aria-label": "Keyboard keys", onclick: actions.help }, "?"),
+          "span.ends", {},
+          this.zoom,
+          el(
+            "span.icons", {},
+            this.menu,
+            hasLink ? button("link", "Copy a link to what is shown (y)", actions.copyLink) : null,
+            this.theme,
+            el("button.icon-button.help", { type: "button", title: "Keyboard keys (?)", "aria-label": "Keyboard keys", onclick: actions.help }, "?"),
+          ),
         ),
       ),
       el(
@@ -89,7 +93,7 @@ export class Controls {
         el("span.legend", {}, this.low, this.legend, this.high),
         el("span.legend", { title: "Blocked by a mask, or too faint for the model's own numbers" }, el("i.nothing"), "exactly 0"),
         el("span.space"),
-        this.find.node, this.hide.node, this.text, this.zoom,
+        el("span.finders", {}, this.find.node, this.hide.node, this.text),
       ),
     );
   }

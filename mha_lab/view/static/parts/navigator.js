@@ -30,9 +30,12 @@ export class Navigator {
     this.node = el(
       "section.navigator", { "aria-label": "Heads by score" },
       el("h2", {}, "Heads by score"),
-      el("div.row", {}, this.score.node),
-      el("div.row", {}, el("span.caption", {}, "order"), this.order.node),
-      this.legend,
+      (this.scored = el(
+        "div", {},
+        el("div.row", {}, this.score.node),
+        el("div.row", {}, el("span.caption", {}, "order"), this.order.node),
+        this.legend,
+      )),
       this.filter,
       this.list,
     );
@@ -44,6 +47,7 @@ export class Navigator {
       scene.scoreNames.map((name) => ({ value: name, text: words(name) })),
       scene.score,
     );
+    this.scored.hidden = scene.scoreNames.length === 0; // as of value-weighted maps
     this.order.show(scene.order);
     this.score.node.title = scene.scoreTitle;
     const panes = scene.panes.filter((pane) => pane.entry);

@@ -3,7 +3,7 @@
 import { ofPane } from "../data/state.js";
 import { chooser, el } from "../draw/dom.js";
 import { visible } from "../draw/format.js";
-import { subtitle } from "../draw/titles.js";
+import { measureOf, subtitle } from "../draw/titles.js";
 import { HeadsView } from "../views/heads.js";
 import { ImageView } from "../views/image.js";
 import { LinesView } from "../views/lines.js";
@@ -41,6 +41,7 @@ export class Stage {
       title: el("h2"),
       subtitle: el("span.subtitle"),
       layer: chooser("Layer of this pane", (tag) => this.actions.set({ [ofPane("layer", frame.pane.number)]: tag })),
+      measure: el("p.measure"),
       message: el("p.message", { role: "status" }),
       body: el("div.body"),
       strip: new TextStrip({ read: this.read, pin: (place) => this.actions.follow(place) }),
@@ -51,7 +52,7 @@ export class Stage {
     frame.heading = el("div.heading", {}, frame.badge, frame.title, frame.layer.node, frame.subtitle);
     // Asking a node for its size makes the browser lay the page out at once; this is told of it.
     new ResizeObserver(([{ contentRect }]) => this.resized(frame, contentRect)).observe(frame.body);
-    frame.node = el("section.pane", {}, frame.heading, frame.message, frame.strip.node, frame.body);
+    frame.node = el("section.pane", {}, frame.heading, frame.measure, frame.message, frame.strip.node, frame.body);
     this.node.append(frame.node);
     this.frames.push(frame);
   }
@@ -76,6 +77,8 @@ export class Stage {
         pane.entry.tag,
       );
     }
+    frame.measure.textContent = pane.map ? measureOf(pane.map) : "";
+    frame.measure.hidden = frame.measure.textContent === "";
     const message = pane.message ?? emptiness(pane.map);
     frame.message.textContent = message;
     frame.message.hidden = message === null;

@@ -7,7 +7,7 @@ import { Heatmap } from "../draw/heatmap.js";
 import { explain } from "../data/scores.js";
 
 const SCORES_WIDTH = 216;
-const [WIDE, LOW] = [620, 420];
+const [WIDE, LOW, TIGHT] = [620, 420, 360];
 
 export class MapView {
   constructor({ hover, linesOf, move }) {
@@ -32,6 +32,7 @@ export class MapView {
     this.pane = pane;
     this.head = head;
     this.node.classList.toggle("stacked", !wide);
+    this.node.classList.toggle("tight", width < TIGHT);
     const below = names.length && !wide ? 26 * Math.ceil(names.length / 2) + 12 : 0;
     const beside = names.length && wide ? SCORES_WIDTH : 0;
     this.heatmap.show(map, head, scene, width - beside, height - below, fullHeadName(map, head));
