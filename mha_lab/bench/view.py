@@ -6,12 +6,13 @@ Usage:
 For each length: seconds from the call to the picture in headless Chromium (the last change of the
 page), the size of the page, and milliseconds of a change of layer, in the page and in TensorBoard's
 tab. bertviz' model view and Inspectus take turns with ours where they are installed; what bertviz
-loads from the network may lie in a folder, scripts=FOLDER, else it is given a minute. Then how
-evenly the tab plays so many steps at 16 a second, twice: steps a second in the mean and in the
-slowest second, and the page's memory. Needs playwright and Chromium; chromium=PATH tells where.
+loads from the network may lie in a folder, scripts=FOLDER; offline it shows no picture without.
+Then how evenly the tab plays so many steps at 16 a second, twice: steps a second in the mean and in
+the slowest second, and the page's memory. Needs playwright and Chromium; chromium=PATH tells where.
 """
 
 import importlib.util
+import math
 import statistics
 import tempfile
 import time
@@ -136,7 +137,7 @@ def _of_length(
         (
             str(length),
             name,
-            f"{statistics.median(seconds[name]):.2f}",
+            _seconds(seconds[name]),
             f"{sizes[name] / 1e6:.2f}",
             _median(changes) if name == "mha_lab" else "",
         )
@@ -165,6 +166,11 @@ def _played(
         (str(length), str(steps), f"{one.mean:.1f}", str(one.slowest), f"{one.megabytes:.0f}")
         for one in found
     ]
+
+
+def _seconds(values: Sequence[float]) -> str:
+    middle = statistics.median(values)
+    return f"{middle:.2f}" if math.isfinite(middle) else "none"
 
 
 def _median(values: Sequence[float]) -> str:

@@ -1,5 +1,6 @@
 """Other people's viewers of attention, each from weights to a page."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def answer_from(page: Any, folder: Path) -> None:
         else:
             route.fulfill(path=path, content_type="text/javascript")
 
-    page.route("https://**", answer)
+    page.route(re.compile("^https?://"), answer)
 
 
 RIVALS: dict[str, Callable[[Sequence[Any], list[str]], str]] = {

@@ -10,6 +10,7 @@ import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -194,6 +195,23 @@ def test_it_plays_to_the_last_step(tab):
     tab.until_text("output", f"step {STEPS[-1]}")
     tab.button("Play").wait_for()
     tab.until_state(step=None)
+
+
+@pytest.mark.parametrize("view", ["heads", "overview"])
+def test_what_is_played_is_fetched_ahead_and_together(tab, view):
+    tab.open(run="copy/custom", step=0, speed=8, view=view)
+    tab.page.wait_for_load_state("networkidle")
+    asked = []
+    tab.page.on("request", lambda request: asked.append(urlsplit(request.url)))
+    tab.press(" ")
+    tab.until_text("output", f"step {STEPS[-1]}")
+    tab.button("Play").wait_for()
+    alone = [parse_qs(url.query) for url in asked if url.path.endswith("/map")]
+    # Alone: the next one, at once; and at the end, the layers beside.
+    assert {one["step"][0] for one in alone} <= {str(STEPS[1]), str(STEPS[-1])}
+    together = [parse_qs(url.query) for url in asked if url.path.endswith("/several")]
+    assert {step for one in together for step in one["step"]} == {str(one) for one in STEPS[2:]}
+    assert {len(one["tag"]) for one in together} == {3 if view == "overview" else 1}
 
 
 def test_pause_keeps_the_step(tab):
