@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from pages import make_maps, patterned, words
 import mha_lab
 from mha_lab import AttentionMap, show
 from mha_lab.maps import palette
+from mha_lab.maps.attention_maps import AttentionMaps
 from mha_lab.view.gallery import Gallery
 
 pytestmark = pytest.mark.browser
@@ -259,6 +261,21 @@ def test_heads_that_share_keys_are_grouped(page, tmp_path):
 
 
 AS_WRITTEN = ["👩‍👩‍👧‍👦", "🏳️‍🌈", "می‌خواهم", "שלום", "你好", "1️⃣", "नमस्ते", "é", "👍🏽", "क्‍ष", "한국"]
+
+
+def test_what_is_not_weights_is_said_in_words(page, tmp_path):
+    plain = make_maps(2, 3, 11)
+    norms = torch.rand(1, 3, 11, generator=torch.Generator().manual_seed(0))
+    maps = AttentionMaps(replace(one, value_norms=norms) for one in plain)
+    page.open(maps.value_weighted().save(tmp_path / "weighted.html"))
+    said = page.get(".measure").text_content()
+    assert said.startswith("Value-weighted: each weight times the norm of its value.")
+    assert page.page.get_by_role("combobox", name="Score", exact=True).count() == 0
+    page.open(maps.rollout().save(tmp_path / "rollout.html"))
+    assert page.get(".measure").text_content().startswith("Rollout: ")
+    page.open(maps.save(tmp_path / "plain.html"))
+    assert not page.get(".measure").is_visible()
+    assert page.page.get_by_role("combobox", name="Score", exact=True).count() == 1
 
 
 def test_any_script_is_shown_as_written(page, tmp_path):
