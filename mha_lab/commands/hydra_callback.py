@@ -89,16 +89,19 @@ def _check_jobs(words: list[str]) -> None:
     from mha_lab.validation import validate
 
     parsed = OverridesParser.create().parse_overrides(words)
+    try:
+        jobs = BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]
+    except HydraException:
+        return  # values of another sweeper's kind; if there is none, Hydra will say so
     seen: set[str] = set()
-    for job in BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]:
+    for job in jobs:
         if seen.issuperset(job):
             continue
         seen.update(job)
-        kept = [word for word in job if not word.lstrip("+~").startswith("hydra.")]
         try:
-            validate(compose(kept, run_dir="RUN"))
+            validate(compose(job, run_dir="RUN"))
         except UserError as error:
-            raise UserError(f"{' '.join(kept)}: {error}") from error
+            raise UserError(f"{' '.join(job)}: {error}") from error
 
 
 def _check_config(config: DictConfig, folder: str) -> None:
