@@ -46,7 +46,8 @@ SETTINGS = (  # of the commands themselves: the last word lacks its value
     ("predict", "1 2", "run=run", "figure="), ("report", "run", "by="), ("report", "run", "table="),
     ("report", "run", "metric="), ("report", "run", "name="), ("report", "run", "out="),
     ("report", ""), ("list", ""), ("new", "attention", "folder=made", ""), ("new", ""),
-    ("new", "attention", "mine", "folder="), ("train", "resume="), ("", ), ("bench", ""), ("study", ""),
+    ("new", "attention", "mine", "folder="), ("train", "resume="), ("", ), ("bench", ""),
+    ("study", ""),
     ("predict", "run=run", "input="), ("predict", "1 2", "run=run", "output="),
 )  # fmt: skip
 
