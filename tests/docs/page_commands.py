@@ -27,6 +27,7 @@ NOT_RUN = {
     "sbatch": "needs SLURM",
     "postgresql:": "needs a server; tests/sweeping/test_sweep_postgres.py runs one",
     " dashboard": "serves until it is stopped; tests/tensorboard starts it",
+    " study ": "trains dozens of runs; tests/studies runs each in a tiny form",
     " bench ": "measures for minutes; tests/harness runs each in its smallest form",
     "...": "an ellipsis, not a command",
 }
