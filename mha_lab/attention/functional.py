@@ -93,3 +93,8 @@ def attention(
     weights = attention_weights(attention_scores(q, k, mask, is_causal))
     output = F.dropout(weights, dropout_p) @ v.to(weights.dtype)
     return output.to(v.dtype), weights
+
+
+def exchange(matrix: Float[Tensor, "H G"], x: Float[Tensor, "N G L S"]) -> Float[Tensor, "N H L S"]:
+    """What each head makes of all heads' numbers: Σ_g matrix_hg x_g."""
+    return torch.einsum("hg,ngls->nhls", matrix.to(x.dtype), x)

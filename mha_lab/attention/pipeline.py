@@ -13,6 +13,8 @@ from mha_lab.attention.allowed import per_map, take_apart
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.fused import attend_fused
 from mha_lab.attention.grouped import serve_groups
+from mha_lab.attention.in_blocks import attend_in_blocks
+from mha_lab.attention.normalise import capped
 from mha_lab.attention.parts import ask
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.states.precision import exactly
@@ -78,9 +80,13 @@ def attend(
 
     The arguments are those of ``weigh``; dropout_p is the probability of dropping a weight.
     """
-    heads = attend_fused(q, k, v, bias, mask, is_causal, steps, dropout_p)
-    if heads is not None:
-        return heads
+    ways = [attend_fused, attend_in_blocks]
+    if bias is not None and bias.requires_grad and torch.is_grad_enabled():
+        ways.reverse()  # the kernel gives a bias no gradient
+    for way in ways:
+        heads = way(q, k, v, bias, mask, is_causal, steps, dropout_p)
+        if heads is not None:
+            return heads
     weights = weigh(q, k, v, bias, mask, is_causal, steps)
     v = serve_groups(v, steps.kv_heads, steps.num_heads)
     weights = torch.dropout(weights, dropout_p, train=True) if dropout_p else weights
@@ -103,7 +109,7 @@ def _weigh(
     if mix_scores is not None:
         scores = mix_scores(scores)
     if steps.softcap is not None:
-        scores = (scores / steps.softcap).tanh() * steps.softcap
+        scores = capped(scores, steps.softcap)
     if bias is not None:
         scores = scores + per_map(bias, H, M)
     is_free = mask is None and not is_causal

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.functional import exchange
+
 
 class TalkingHeads(nn.Module):
     """Linear maps between heads, on both sides of the weighting.
@@ -28,12 +30,12 @@ class TalkingHeads(nn.Module):
 
     def mix_scores(self, scores: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L S"]:
         """What each head makes of all heads' scores."""
-        return _exchange(self.before, scores)
+        return exchange(self.before, scores)
+
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """The two maps, for blocks."""
+        return self.before, self.after
 
     def forward(self, weights: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L S"]:
         """What each head makes of all heads' weights."""
-        return _exchange(self.after, weights)
-
-
-def _exchange(matrix: Tensor, x: Tensor) -> Tensor:
-    return torch.einsum("hg,ngls->nhls", matrix.to(x.dtype), x)
+        return exchange(self.after, weights)

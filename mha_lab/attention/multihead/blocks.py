@@ -135,6 +135,12 @@ def is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
     )
 
 
+def is_batched(grad: Tensor) -> bool:
+    """Whether these are several gradients at once, of ``torch.vmap`` or ``is_grads_batched``."""
+    functorch = torch._C._functorch
+    return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
+
+
 def _has_tangent(x: Tensor) -> bool:
     return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
 

@@ -19,6 +19,7 @@ from mha_lab.attention.functional import Mask, attention_scores, attention_weigh
 from mha_lab.attention.multihead.blocks import (
     WeightFactors,
     blocks,
+    is_batched,
     is_plain,
     weight_factors,
 )
@@ -79,7 +80,7 @@ class _Weights(Function):
         factors = WeightFactors(*tensors)
         if torch.is_grad_enabled():  # a gradient of this gradient is wanted
             return _differentiable_gradients(factors, grad, average=False)
-        if factors.is_one_block or _is_batched(grad):
+        if factors.is_one_block or is_batched(grad):
             return *factors.gradients(weights, grad), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
         for n, h in blocks(*weights.shape):
@@ -111,18 +112,12 @@ class _AveragedWeights(Function):
         if torch.is_grad_enabled():
             return _differentiable_gradients(factors, grad, average=True)
         grad = grad / factors.q.shape[1]
-        if factors.is_one_block or _is_batched(grad):
+        if factors.is_one_block or is_batched(grad):
             return *factors.gradients(factors.weights(), grad.unsqueeze(1)), None, None
         grad_q, grad_k = torch.empty_like(factors.q), torch.empty_like(factors.k)
         for n, h, part, weights in factors.weights_by_head():
             grad_q[n, h], grad_k[n, h] = part.gradients(weights, grad[n])
         return grad_q, grad_k, None, None
-
-
-def _is_batched(grad: Tensor) -> bool:
-    """Whether these are several gradients at once, of ``torch.vmap`` or ``is_grads_batched``."""
-    functorch = torch._C._functorch
-    return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
 
 
 def _differentiable_gradients(

@@ -13,6 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from mha_lab.attention.allowed import number_of_keys
+from mha_lab.attention.parts import RowsOver
+from mha_lab.attention.weighting.entmax15 import Entmax15
 from mha_lab.attention.weighting.sparse import entmax15
 
 
@@ -32,12 +34,20 @@ class AdaptiveEntmax(nn.Module):
         self, scores: Float[Tensor, "N MH L S"], allowed: Bool[Tensor, "..."]
     ) -> Float[Tensor, "N MH L S"]:
         """Entmax of the scaled scores."""
-        n = number_of_keys(allowed, scores.dtype).clamp(min=2)
-        maps = scores.shape[1] // len(self.gamma)
+        blocked = allowed.logical_not()  # -inf times a factor would have no gradient
+        scaled = scores.masked_fill(blocked, 0.0) * self._scale(allowed, scores)
+        return entmax15(scaled.masked_fill(blocked, -torch.inf))
+
+    def as_rows(self, opened: Tensor) -> RowsOver:
+        """Entmax over scaled rows."""
+        return RowsOver(Entmax15(), self._scale(opened, self.raw_beta.unsqueeze(0)))
+
+    def _scale(self, allowed: Tensor, like: Tensor) -> Tensor:
+        """The factor of each row, for as many maps as axis 1 of a tensor has."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        n = number_of_keys(allowed, dtype).clamp(min=2)
         beta, gamma = (
-            x.to(scores.dtype).repeat_interleave(maps)[:, None, None]
+            x.to(dtype).repeat_interleave(like.shape[1] // len(x))[:, None, None]
             for x in (F.softplus(self.raw_beta), self.gamma)
         )
-        blocked = allowed.logical_not()  # -inf times a factor would have no gradient
-        scaled = scores.masked_fill(blocked, 0.0) * (1 + beta * n.log() ** gamma)
-        return entmax15(scaled.masked_fill(blocked, -torch.inf))
+        return 1 + beta * n.log() ** gamma

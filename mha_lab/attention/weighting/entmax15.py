@@ -9,14 +9,23 @@ weights_j = max(z_j / 2 - τ, 0)², with the τ for which a row sums to 1.
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_lab.attention.weighting.sparse import entmax15
+from mha_lab.attention.weighting.sparse import entmax15, find_threshold
 
 
 class Entmax15(nn.Module):
     """Sparse weights with a smooth edge."""
 
+    treats_rows_alike = True
+
     def forward(
-        self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
+        self,
+        scores: Float[Tensor, "N H L S"],
+        allowed: Bool[Tensor, "..."],
+        found: Float[Tensor, "N H L 1"] | None = None,
     ) -> Float[Tensor, "N H L S"]:
-        """Entmax of each row."""
-        return entmax15(scores)
+        """Entmax of each row, whose threshold may have been found before."""
+        return entmax15(scores, found)
+
+    def find(self, scores: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L 1"]:
+        """The threshold of each row."""
+        return find_threshold(scores, 2)

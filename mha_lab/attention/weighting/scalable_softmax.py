@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from mha_lab.attention.allowed import number_of_keys
-from mha_lab.attention.parts import SoftmaxOver
+from mha_lab.attention.parts import RowsOver, SoftmaxOver
+from mha_lab.attention.weighting.softmax import Softmax
 from mha_lab.ranges import Positive
 
 
@@ -48,6 +49,10 @@ class ScalableSoftmax(nn.Module):
     def as_softmax(self, allowed: Callable[[], Tensor]) -> SoftmaxOver:
         """A softmax over scaled rows."""
         return SoftmaxOver(self._scale(allowed(), len(self.factor), self.factor.dtype))
+
+    def as_rows(self, opened: Tensor) -> RowsOver:
+        """A softmax over scaled rows."""
+        return RowsOver(Softmax(), self._scale(opened, len(self.factor), self.factor.dtype))
 
     def _scale(self, allowed: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
         n = number_of_keys(allowed, torch.promote_types(dtype, torch.float32))

@@ -16,6 +16,7 @@ from mha_lab.attention.allowed import number_of_keys
 class Sigmoid(nn.Module):
     """Each key is weighed by itself."""
 
+    treats_rows_alike = True
     rows_sum_to_one = False
 
     def forward(

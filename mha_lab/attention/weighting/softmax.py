@@ -15,6 +15,7 @@ from mha_lab.attention.parts import SoftmaxOver
 class Softmax(nn.Module):
     """The weighting of the original Transformer."""
 
+    treats_rows_alike = True
     is_softmax = True
 
     def forward(

@@ -8,14 +8,23 @@ weights_j = max(z_j - τ, 0), with the τ for which a row sums to 1.
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_lab.attention.weighting.sparse import sparsemax
+from mha_lab.attention.weighting.sparse import find_threshold, sparsemax
 
 
 class Sparsemax(nn.Module):
     """Each row is projected onto the distributions."""
 
+    treats_rows_alike = True
+
     def forward(
-        self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
+        self,
+        scores: Float[Tensor, "N H L S"],
+        allowed: Bool[Tensor, "..."],
+        found: Float[Tensor, "N H L 1"] | None = None,
     ) -> Float[Tensor, "N H L S"]:
-        """Sparsemax of each row."""
-        return sparsemax(scores)
+        """Sparsemax of each row, whose threshold may have been found before."""
+        return sparsemax(scores, found)
+
+    def find(self, scores: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L 1"]:
+        """The threshold of each row."""
+        return find_threshold(scores, 1)

@@ -10,24 +10,27 @@ first one attends to something.
    https://arxiv.org/abs/2410.17980
 """
 
-import torch.nn.functional as F
+from typing import Any
+
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.autograd import Function
 
 
 class StickBreaking(nn.Module):
     """Each key takes a share of the stick that the later keys have left."""
 
+    treats_rows_alike = True
     rows_sum_to_one = False
     knows_order = True
 
     def forward(
         self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
     ) -> Float[Tensor, "N H L S"]:
-        """Computed as exp(z_j - Σ_{l ≥ j} log(1 + exp(z_l)))."""
-        taken = F.softplus(scores)  # 0 where blocked
-        until = taken.flip(-1).cumsum(-1).flip(-1)
-        return (scores - until).exp()
+        """Each key's share of what the later ones have left."""
+        weights: Tensor = _Shares.apply(scores)  # type: ignore[no-untyped-call]
+        return weights
 
     def refuse(self, *, is_causal: bool, is_cross: bool) -> None:
         """Only causal self-attention has a nearest key to begin with."""
@@ -37,3 +40,24 @@ class StickBreaking(nn.Module):
                 f"stick-breaking begins at the query and goes back, which has no meaning in {where}"
                 "; choose model=decoder, or another attention/weighting"
             )
+
+
+class _Shares(Function):
+    """σ(z_j) times the product of σ(-z_l) over later keys: a running product, and no logarithm."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        left = scores.neg().sigmoid_()  # 1 where blocked
+        found = torch.ones_like(scores)
+        found[..., :-1] = left[..., 1:].flip(-1).cumprod(-1).flip(-1)
+        weights = found.mul_(scores.sigmoid())
+        ctx.save_for_backward(scores, weights)
+        return weights
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        scores, weights = ctx.saved_tensors
+        # A key takes from itself and from all that come after it on the way back.
+        gained = grad * weights
+        grad_scores: Tensor = gained - scores.sigmoid() * gained.cumsum(-1)
+        return grad_scores

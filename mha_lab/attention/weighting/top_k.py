@@ -23,6 +23,8 @@ class TopK(nn.Module):
         ValueError: k is below 1.
     """
 
+    treats_rows_alike = True
+
     def __init__(self, *, k: Size = 8) -> None:
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")

@@ -1,0 +1,166 @@
+"""Blocks give what all at once gives: outputs and gradients, first and second."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mha_lab.attention import in_blocks
+from mha_lab.attention.grouped import serve_groups
+from mha_lab.attention.mixing.differential import Differential
+from mha_lab.attention.mixing.none import NoMixing
+from mha_lab.attention.mixing.talking_heads import TalkingHeads
+from mha_lab.attention.pipeline import Steps, attend, weigh
+from mha_lab.attention.weighting.adaptive_entmax import AdaptiveEntmax
+from mha_lab.attention.weighting.entmax15 import Entmax15
+from mha_lab.attention.weighting.scalable_softmax import ScalableSoftmax
+from mha_lab.attention.weighting.sigmoid import Sigmoid
+from mha_lab.attention.weighting.sink import Sink
+from mha_lab.attention.weighting.softmax import Softmax
+from mha_lab.attention.weighting.sparsemax import Sparsemax
+from mha_lab.attention.weighting.stick_breaking import StickBreaking
+from mha_lab.attention.weighting.top_k import TopK
+
+N, H, HK, L, S, D = 2, 4, 2, 11, 13, 6
+WEIGHTINGS = {
+    "softmax": Softmax,
+    "sparsemax": Sparsemax,
+    "entmax15": Entmax15,
+    "sigmoid": Sigmoid,
+    "top_k": lambda: TopK(k=3),
+    "stick_breaking": StickBreaking,
+    "scalable_softmax": lambda: ScalableSoftmax(num_heads=H),
+    "adaptive_entmax": lambda: AdaptiveEntmax(num_heads=H),
+}
+MIXINGS = {
+    "none": NoMixing,
+    "talking_heads": lambda: TalkingHeads(num_heads=H),
+    "differential": lambda: Differential(head_dim=D),
+}
+
+
+@pytest.fixture(autouse=True)
+def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_blocks, "_WORTH", 1)
+    monkeypatch.setattr(in_blocks, "_FEWEST_ROWS", 3)
+    monkeypatch.setattr(in_blocks, "BLOCK_ELEMENTS", 200)
+    torch.manual_seed(0)
+
+
+def masks() -> dict[str, tuple[Tensor | None, bool]]:
+    """Inside masks, with rows that see no key, and whether calls are causal."""
+    of_rows = torch.rand(L, S) > 0.3
+    of_rows[4] = False
+    of_heads = torch.rand(N, H, L, S) > 0.3
+    of_heads[1, 2, 5] = False
+    padding = torch.ones(N, 1, 1, S, dtype=torch.bool)
+    padding[1, ..., 8:] = False
+    added = torch.randn(N, 1, L, S, dtype=torch.float64)
+    added[..., 3] = -torch.inf
+    return {
+        "none": (None, False),
+        "causal": (None, True),
+        "rows": (of_rows, False),
+        "heads": (of_heads, False),
+        "padding": (padding, False),
+        "float": (added, False),
+    }
+
+
+def made(weighting: str, mixing: str, softcap: float | None) -> tuple[Steps, list[Tensor]]:
+    parts = nn.ModuleList([WEIGHTINGS[weighting](), MIXINGS[mixing]()]).double()
+    for parameter in parts.parameters():
+        parameter.data += 0.2 * torch.randn_like(parameter)
+    return Steps(parts[0], parts[1], 0.5, softcap, H, HK), list(parts.parameters())
+
+
+def tensors(maps: int) -> list[Tensor]:
+    shapes = [(N, maps * H, L, D // maps), (N, maps * HK, S, D // maps), (N, HK, S, D)]
+    return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize(("weighting", "mixing"), list(product(WEIGHTINGS, MIXINGS)))
+def test_blocks_give_what_the_reference_gives(weighting: str, mixing: str) -> None:
+    for (mask, is_causal), softcap, has_bias in zip(
+        masks().values(), (None, 2.0) * 3, (True, True, False) * 2, strict=True
+    ):
+        steps, parameters = made(weighting, mixing, softcap)
+        q, k, v = tensors(2 if mixing == "differential" else 1)
+        bias = torch.randn(1, H, L, S, dtype=torch.float64, requires_grad=has_bias)
+        call = (bias if has_bias else None, mask, is_causal, steps)
+        blocks = in_blocks.attend_in_blocks(q, k, v, *call, 0.0)
+        if blocks is None:  # rows are scaled after heads are mixed or scores capped
+            assert weighting in ("scalable_softmax", "adaptive_entmax")
+            assert mixing == "talking_heads" or softcap
+            continue
+        whole = weigh(q, k, v, *call) @ serve_groups(v, HK, H)
+        torch.testing.assert_close(blocks, whole, rtol=0, atol=1e-12)
+        wanted = [q, k, v, *parameters, *([bias] if has_bias else [])]
+        grad = torch.randn_like(whole)
+        options = {"allow_unused": True, "materialize_grads": True}
+        ours = torch.autograd.grad(blocks, wanted, grad, **options)
+        theirs = torch.autograd.grad(whole, wanted, grad, **options)
+        for mine, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(mine, other, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "weighting", ["softmax", "sparsemax", "entmax15", "stick_breaking", "sigmoid"]
+)
+def test_gradients_have_gradients(weighting: str) -> None:
+    steps = Steps(WEIGHTINGS[weighting](), TalkingHeads(num_heads=2).double(), 0.5, 2.0, 2, 2)
+    inputs = [torch.randn(1, 2, 5, 3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    bias = torch.randn(1, 1, 5, 5, dtype=torch.float64, requires_grad=True)
+
+    def attended(*tensors: Tensor) -> Tensor:
+        output = in_blocks.attend_in_blocks(*tensors, None, False, steps, 0.0)
+        assert output is not None
+        return output
+
+    assert torch.autograd.gradcheck(attended, (*inputs, bias))
+    assert torch.autograd.gradgradcheck(attended, (*inputs, bias))
+
+
+def test_several_gradients_at_once() -> None:
+    steps, _ = made("entmax15", "none", None)
+    inputs = tensors(1)
+    output = in_blocks.attend_in_blocks(*inputs, None, None, False, steps, 0.0)
+    assert output is not None
+    grads = torch.randn(3, *output.shape, dtype=torch.float64)
+    together = torch.autograd.grad(output, inputs, grads, is_grads_batched=True, retain_graph=True)
+    for i, grad in enumerate(grads):
+        alone = torch.autograd.grad(output, inputs, grad, retain_graph=True)
+        for mine, other in zip(together, alone, strict=True):
+            torch.testing.assert_close(mine[i], other, rtol=0, atol=1e-12)
+
+
+def test_backward_under_autocast_is_as_exact() -> None:
+    steps, _ = made("sigmoid", "none", None)
+    inputs = [x.detach().float().requires_grad_() for x in tensors(1)]
+    output = in_blocks.attend_in_blocks(*inputs, None, None, False, steps, 0.0)
+    assert output is not None
+    grad = torch.randn_like(output)
+    plain = torch.autograd.grad(output, inputs, grad, retain_graph=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = torch.autograd.grad(output, inputs, grad)
+    for mine, other in zip(inside, plain, strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=0)
+
+
+def test_what_blocks_do_not_serve() -> None:
+    q, k, v = tensors(1)
+    sink = Steps(Sink(num_heads=H).double(), NoMixing(), 0.5, 2.0, H, HK)
+    assert in_blocks.attend_in_blocks(q, k, v, None, None, False, sink, 0.0) is None
+    steps, _ = made("sparsemax", "none", None)
+    assert in_blocks.attend_in_blocks(q, k, v, None, None, False, steps, 0.5) is None
+    wanted = torch.zeros(L, S, dtype=torch.float64, requires_grad=True)
+    assert in_blocks.attend_in_blocks(q, k, v, None, wanted, False, steps, 0.0) is None
+
+
+def test_attend_goes_through_blocks_also_for_a_bias_that_learns() -> None:
+    steps, _ = made("softmax", "none", None)
+    q, k, v = tensors(1)
+    bias = torch.randn(1, H, L, S, dtype=torch.float64, requires_grad=True)
+    assert "_InBlocks" in str(attend(q, k, v, bias, None, False, steps).grad_fn)
+    assert "_InBlocks" not in str(attend(q, k, v, bias.detach(), None, False, steps).grad_fn)
