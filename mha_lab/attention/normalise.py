@@ -13,11 +13,15 @@
 """
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd import Function
+
+from mha_lab.attention.multihead.blocks import is_plain
 
 
 def capped(scores: Float[Tensor, "..."], cap: float) -> Float[Tensor, "..."]:
@@ -59,7 +63,38 @@ class CosineNorm(nn.Module):
             .to(q.dtype)
             .repeat_interleave(q.shape[1] // len(self.log_temperature))
         )
-        return F.normalize(q, dim=-1) * temperature[:, None, None], F.normalize(k, dim=-1)
+        return unit(q, temperature[:, None, None]), unit(k, q.new_ones(1, 1, 1))
+
+
+def unit(x: Float[Tensor, "N H L D"], length: Float[Tensor, "#H 1 1"]) -> Float[Tensor, "N H L D"]:
+    """Vectors of a length; one of length 0 stays so."""
+    if not is_plain(x, x, None):
+        return F.normalize(x, dim=-1) * length
+    turned: Tensor = _OfLength.apply(x, length)  # type: ignore[no-untyped-call]
+    return turned
+
+
+class _OfLength(Function):
+    """The same with a backward pass written out, which takes a third of the time."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, length: Tensor) -> Tensor:
+        output = x * (length / _norm(x))
+        ctx.save_for_backward(x, length, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
+        x, length, output = ctx.saved_tensors
+        along = (grad * output).sum(-1, keepdim=True) / length
+        across = torch.addcmul(grad, output, along / length, value=-1)
+        grad_length = along.sum_to_size(length.shape) if ctx.needs_input_grad[1] else None
+        return across * (length / _norm(x)), grad_length
+
+
+def _norm(x: Tensor) -> Tensor:
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return norm.clamp(min=1e-12)
 
 
 class RMSNorms(nn.Module):

@@ -30,7 +30,9 @@ def turned(position: nn.Module | None, q: Heads, k: Heads, start: int = 0) -> tu
     if not hasattr(position, "rotate"):
         return q, k
     tell: Any = position
-    turned_q, turned_k = tell.rotate(q, k, positions_from(start, q), positions_from(start, k))
+    of_q = positions_from(start, q)
+    of_k = of_q if q.shape[2] == k.shape[2] else positions_from(start, k)
+    turned_q, turned_k = tell.rotate(q, k, of_q, of_k)
     return turned_q, turned_k
 
 

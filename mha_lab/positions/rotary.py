@@ -81,17 +81,27 @@ class RotaryPositions(nn.Module):
         Returns:
             Both in their shape and dtype.
         """
-        return self._turn(q, q_positions), self._turn(k, k_positions)
+        of_q = self._angles(q, q_positions)
+        of_k = of_q if k_positions is q_positions else self._angles(k, k_positions)
+        return self._turn(q, *of_q), self._turn(k, *of_k)
 
-    def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
+    def _angles(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """The cosine and sine (L, pairs) of each angle."""
         half = int(self.fraction * x.shape[-1]) // 2
         dtype = torch.promote_types(x.dtype, torch.float32)
         pair = torch.arange(half, device=x.device, dtype=dtype)
         angle = positions.to(dtype)[:, None] * self.base ** (-pair / half)
-        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        first, second, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
-        turned = (first * cos - second * sin, second * cos + first * sin)
-        return torch.cat([*turned, rest], dim=-1)
+        return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+
+    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        half = cos.shape[-1]
+        # Split at once: the gradients of three slices would each be as large as x.
+        first, second, rest = x.split_with_sizes([half, half, x.shape[-1] - 2 * half], -1)
+        turned = (
+            torch.addcmul(first * cos, second, sin, value=-1),
+            torch.addcmul(second * cos, first, sin),
+        )
+        return torch.cat([*turned, rest] if rest.shape[-1] else turned, dim=-1)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

@@ -94,8 +94,11 @@ class _Sparse(Function):
     def forward(ctx: Any, scores: Tensor, power: int, tau: Tensor | None) -> Tensor:
         tau = find_threshold(scores, power) if tau is None else tau
         roots = (scores - tau).clamp_(min=0)
-        roots /= torch.linalg.vector_norm(roots, power, dim=-1, keepdim=True)
-        weights = roots if power == 1 else roots.square()
+        if power == 1:
+            weights = roots.div_(roots.sum(-1, keepdim=True))
+        else:
+            roots /= torch.linalg.vector_norm(roots, dim=-1, keepdim=True)
+            weights = roots.square()
         ctx.power = power
         ctx.save_for_backward(roots, weights)
         return weights
