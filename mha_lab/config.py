@@ -308,7 +308,7 @@ def override(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
 def _require_known(cfg: DictConfig, key: str) -> None:
     keys = flat_keys(OmegaConf.to_container(cfg))
     if key not in keys:
-        raise UserError(f"unknown key {key!r}{nearest(key, keys)}")
+        raise UserError(f"unknown key {key!r}{elsewhere(key) or nearest(key, keys)}")
 
 
 def flat_keys(tree: Any, prefix: str = "") -> list[str]:

@@ -88,6 +88,8 @@ def test_a_value_and_a_whole_group_can_be_overridden(run: Path):
         (["task.max_lenght=3"], "did you mean 'task.max_length'"),
         (["task=srot"], "did you mean 'sort'"),
         (["sede=3"], "did you mean 'seed'"),
+        (["attention.kv_rank=3"], "with attention=latent"),
+        (["trainer.max_epochs=3"], "trainer.max_steps=N"),
     ],
 )
 def test_a_mistyped_override_of_a_run(run: Path, overrides: list[str], said: str):
