@@ -1,6 +1,7 @@
 """Which run is meant: a run's folder, the newest in a folder of runs, or the latest of all."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from mha_lab.errors import UserError
 from mha_lab.terminal import relative, wrapped
 from mha_lab.training.run_folder import METRICS, SUMMARY
 
+_EVENTS = re.compile(r"events\.out\.tfevents\.(\d+)")
 LATEST = "latest"
 OUTPUTS = "outputs"
 """Where runs are kept unless they are told otherwise."""
@@ -69,7 +71,10 @@ def _checkpoints(run: Path) -> list[Path]:
     return list((run / "checkpoints").glob("*.ckpt"))
 
 
-def _last_trained(run: Path) -> float:
-    """When a run was last written to; what is evaluated later lies in a folder of its own."""
+def _last_trained(run: Path) -> tuple[float, float]:
+    """When a run was last trained; what is evaluated later lies in a folder of its own."""
     files = [*(run / name for name in (CONFIG_FILE, SUMMARY, METRICS)), *_checkpoints(run)]
-    return max(file.stat().st_mtime for file in files if file.exists())
+    written = max(file.stat().st_mtime for file in files if file.exists())
+    # A copy of a run has other times; the names of its event files keep the seconds.
+    named = [_EVENTS.match(file.name) for file in run.glob("events.out.tfevents.*")]
+    return max((float(match[1]) for match in named if match), default=written), written

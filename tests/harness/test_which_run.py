@@ -15,6 +15,8 @@ def outputs(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.chdir(tmp_path)
     for name, time in NEWEST.items():
         copy = shutil.copytree(trained, Path("outputs", name))
+        for file in copy.glob("events*"):
+            file.unlink()  # as of logger=csv
         for file in copy.rglob("*"):
             os.utime(file, (time, time))
     Path("outputs/sweeps/s/sweep.csv").write_text("trial\n")
@@ -58,6 +60,17 @@ def test_every_command_that_takes_a_run_takes_the_latest(lab, outputs):
     code, out, err = lab("report", "latest", "table=markdown")
     assert code == 0, err
     assert "latest is outputs/multirun\n" in err
+
+
+def test_copies_are_told_by_when_they_were_trained(lab, outputs):
+    """Not by when they were copied."""
+    for name, began in (("first", 2_000), ("then", 1_000)):
+        copy = shutil.copytree("outputs/copy/old_name", Path("copies", name))
+        (copy / f"events.out.tfevents.{began}.host.1.0").touch()
+        os.utime(copy / "config.yaml")
+    code, _, err = lab("predict", "run=copies", "3 1 2")
+    assert code == 0
+    assert err == "mha_lab: run=copies is copies/first\n"
 
 
 def test_a_run_is_itself_and_a_folder_called_latest_too(lab, outputs):
