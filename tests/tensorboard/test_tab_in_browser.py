@@ -207,10 +207,9 @@ def test_what_is_played_is_fetched_ahead_and_together(tab, view):
     tab.until_text("output", f"step {STEPS[-1]}")
     tab.button("Play").wait_for()
     alone = [parse_qs(url.query) for url in asked if url.path.endswith("/map")]
-    # Alone: the next one, at once; and at the end, the layers beside.
-    assert {one["step"][0] for one in alone} <= {str(STEPS[1]), str(STEPS[-1])}
+    assert {one["step"][0] for one in alone} <= {str(STEPS[-1])}  # at rest, the layers beside
     together = [parse_qs(url.query) for url in asked if url.path.endswith("/several")]
-    assert {step for one in together for step in one["step"]} == {str(one) for one in STEPS[2:]}
+    assert {step for one in together for step in one["step"]} >= {str(one) for one in STEPS[5:]}
     assert {len(one["tag"]) for one in together} == {3 if view == "overview" else 1}
 
 

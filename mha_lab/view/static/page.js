@@ -98,6 +98,7 @@ export class Page {
   /** Nothing is asked for now: fetch what is likely to be. */
   rest() {
     for (const pane of this.scene?.panes ?? []) pane.neighbours();
+    this.timeline.rest();
   }
 
   /** Styles are computed only when the theme changes: it takes time, at every step of playing. */

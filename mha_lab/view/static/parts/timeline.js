@@ -120,6 +120,13 @@ export class Timeline {
     this.fetched = first - 1;
   }
 
+  /** Nothing is asked for now: playing may begin, at the next step or from the beginning. */
+  rest() {
+    if (this.steps.length < 2) return;
+    const from = this.index >= this.steps.length - 1 ? 0 : this.index + 1;
+    this.ahead(this.steps.slice(from, from + Math.min(this.reach, FEWEST_AHEAD)));
+  }
+
   showPlaying() {
     this.button.replaceChildren(icon(this.playing ? "pause" : "play"));
     this.button.setAttribute("aria-label", this.playing ? "Pause" : "Play");
