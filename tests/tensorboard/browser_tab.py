@@ -25,6 +25,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 NAME = "mha_lab_attention"
+PATIENCE = 180.0  # seconds that a server may take to start or to read, on a busy machine
 SHOWN = ".heatmap canvas, .lines canvas, .thumbnail, .welcome h2, .message:visible"
 
 
@@ -39,7 +40,7 @@ def tensorboard(logdir: Path, *options: str) -> Iterator[str]:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}"
     try:
-        wait_until(lambda: server.poll() is None and ask(address, "runs") is not None, 60)
+        wait_until(lambda: server.poll() is None and ask(address, "runs") is not None, PATIENCE)
         yield address
     finally:
         server.terminate()
@@ -61,7 +62,7 @@ def ask(address: str, route: str, *, until=None) -> dict | None:
             found = None
         return until is None or bool(found and until(found))
 
-    wait_until(once)
+    wait_until(once, PATIENCE)
     return found
 
 
