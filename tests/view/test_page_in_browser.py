@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from pages import make_maps, patterned, words
+from PIL import Image
 
 import mha_lab
 from mha_lab import AttentionMap, show
@@ -25,11 +26,8 @@ STATIC = Path(mha_lab.__file__).parent / "view" / "static"
 def colours_of(page, index=0):
     """The picture of a map as (height, width, 4)."""
     canvas = page.get(".heatmap canvas").nth(index)
-    size, data = canvas.evaluate(
-        "n => [[n.height, n.width], "
-        "[...n.getContext('2d').getImageData(0, 0, n.width, n.height).data]]"
-    )
-    return np.array(data, np.uint8).reshape(*size, 4)
+    data = canvas.evaluate("n => n.toDataURL()").partition(",")[2]
+    return np.array(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
 
 
 def download(page, kind):
