@@ -2,17 +2,20 @@
 
 Usage:
   python -m mha_lab bench zoo [seconds=1] [shapes=64x20x64x4,8x256x256x8,2x1024x256x8]
-      [lengths=2048,4096,8192,16384] [only=entmax,rotary] [device=cpu] [csv=FILE] [table=markdown]
+      [lengths=2048,4096,8192,16384] [only=entmax,rotary] [device=cpu] [clock=wall|cpu]
+      [csv=FILE] [table=markdown]
 
 Forward + backward of one self-attention without weights, as a ratio to attention=custom in the same
 call (below 1: faster), and the ratio of the additional peak memory. A mechanism that looks back
 only is timed causal, and so is custom beside it; encodings are timed in custom, or in composed
 where they act inside attention. The row of custom itself shows how much the ratios shake. The last
 table has the mechanisms whose time is linear in the length, causal, at long lengths.
-seconds= is the time for each case and shape; lengths= may be none.
+seconds= is the time for each case and shape; lengths= and shapes= may be none. clock=cpu counts
+what one thread computes, which other programs on the machine disturb less.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mha_lab.arguments import no_more, split, whole_number
@@ -25,9 +28,10 @@ if TYPE_CHECKING:
 
     from mha_lab.bench.zoo_cases import Case
 
-_SETTINGS = ("seconds", "shapes", "lengths", "only", "device", "csv", "table")
+_SETTINGS = ("seconds", "shapes", "lengths", "only", "device", "clock", "csv", "table")
 SHAPES: tuple[Shape, ...] = ((64, 20, 64, 4), (8, 256, 256, 8), (2, 1024, 256, 8))
 LENGTHS = (2048, 4096, 8192, 16384)
+_CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 LONG = (1, 256, 8)
 """N, E and H at long lengths."""
 
@@ -37,10 +41,13 @@ def main(arguments: Sequence[str]) -> int:
     settings, rest = split(arguments, _SETTINGS)
     no_more(rest, _SETTINGS)
     seconds = whole_number("seconds", settings.get("seconds", "1"), low=1, high=600)
-    shapes = read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
+    shapes = _read_shapes(settings["shapes"]) if "shapes" in settings else SHAPES
     lengths = _read_lengths(settings["lengths"]) if "lengths" in settings else LENGTHS
     if settings.get("table", "markdown") != "markdown":
         raise UserError(f"table must be markdown, got {settings['table']!r}")
+    clock = settings.get("clock", "wall")
+    if clock not in _CLOCKS:
+        raise UserError(f"clock must be wall or cpu, got {clock!r}")
 
     from rich.progress import track
 
@@ -48,9 +55,11 @@ def main(arguments: Sequence[str]) -> int:
 
     chosen = cases(settings.get("only"))
     device = find_device(settings.get("device"))
+    if clock == "cpu":
+        _use_one_thread(device)
     csv = writable(settings["csv"]) if "csv" in settings else None
     rows = [
-        time_case(case, shape, seconds=seconds, device=device)
+        time_case(case, shape, seconds=seconds, device=device, clock=_CLOCKS[clock])
         for case in track(chosen, "timing", transient=True)
         for shape in shapes
     ]
@@ -58,19 +67,13 @@ def main(arguments: Sequence[str]) -> int:
     long_rows = [
         row
         for length in track(lengths if long else (), "timing long ones", transient=True)
-        for row in time_long(long, length, seconds=seconds, device=device)
+        for row in time_long(long, length, seconds=seconds, device=device, clock=_CLOCKS[clock])
     ]
     print(machine(device))
-    named = [", ".join(map(str, shape)) for shape in shapes]
-    columns = ["option", "call", "note"]
-    columns += [f"{what} at {shape}" for shape in named for what in ("time", "memory")]
-    show(_wide(rows), columns, numeric=2 * len(shapes), **settings)
+    if rows:
+        _show_cases(rows, shapes, settings)
     if long_rows:
-        columns = ["mechanism", "N, L, E, H", "custom, ms", "its, ms", "time", "memory"]
-        keys = ("option", "shape", "custom_ms", "ms", "time", "memory")
-        show(
-            [[cell(row[key]) for key in keys] for row in long_rows], columns, numeric=4, **settings
-        )
+        _show_long(long_rows, settings)
     if csv is not None:
         from mha_lab.training.run_folder import write_rows
 
@@ -78,8 +81,28 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _show_cases(
+    rows: Sequence[dict[str, Any]], shapes: Sequence[Shape], settings: dict[str, str]
+) -> None:
+    named = [", ".join(map(str, shape)) for shape in shapes]
+    columns = ["option", "call", "note"]
+    columns += [f"{what} at {shape}" for shape in named for what in ("time", "memory")]
+    show(_wide(rows), columns, numeric=2 * len(shapes), **settings)
+
+
+def _show_long(rows: Sequence[dict[str, Any]], settings: dict[str, str]) -> None:
+    columns = ["mechanism", "N, L, E, H", "custom, ms", "its, ms", "time", "memory"]
+    keys = ("option", "shape", "custom_ms", "ms", "time", "memory")
+    show([[cell(row[key]) for key in keys] for row in rows], columns, numeric=4, **settings)
+
+
 def time_case(
-    case: "Case", shape: Shape, *, seconds: float, device: "torch.device"
+    case: "Case",
+    shape: Shape,
+    *,
+    seconds: float,
+    device: "torch.device",
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
     """Compare one option with custom.
 
@@ -88,6 +111,7 @@ def time_case(
         shape: N, L, E, H.
         seconds: How long the two take turns.
         device: Where.
+        clock: What tells how long a call took, in seconds.
 
     Returns:
         The option, the call, the medians in milliseconds, and the ratios of time and memory.
@@ -99,7 +123,7 @@ def time_case(
 
     module = made(case, shape, device)
     own, base = step(module, shape, device), base_step(shape, device, is_causal=module.is_causal)
-    base_ms, own_ms = alternate(base, own, seconds=seconds, device=device)
+    base_ms, own_ms = alternate(base, own, seconds=seconds, device=device, clock=clock)
     return {
         "option": f"{case.group}={case.name}",
         "call": "causal" if module.is_causal else "both ways",
@@ -110,7 +134,12 @@ def time_case(
 
 
 def time_long(
-    names: Sequence[str], length: int, *, seconds: float, device: "torch.device"
+    names: Sequence[str],
+    length: int,
+    *,
+    seconds: float,
+    device: "torch.device",
+    clock: Callable[[], float] = time.perf_counter,
 ) -> list[dict[str, Any]]:
     """Compare mechanisms with custom at one length, all of them in turn, causal.
 
@@ -119,6 +148,7 @@ def time_long(
         length: L.
         seconds: How long each has.
         device: Where.
+        clock: What tells how long a call took, in seconds.
 
     Returns:
         A row for each, as ``time_case`` gives.
@@ -134,7 +164,14 @@ def time_long(
         module = made(Case("attention", name), shape, device)
         module.is_causal = True
         steps.append(step(module, shape, device))
-    times = alternate(*steps, seconds=seconds * len(steps), device=device, least=2, warm_up=1)
+    times = alternate(
+        *steps,
+        seconds=seconds * len(steps),
+        device=device,
+        least=2,
+        warm_up=1,
+        clock=clock,
+    )
     peaks = [peak_bytes(one, device) for one in steps]
     return [
         {
@@ -146,6 +183,15 @@ def time_long(
     ]  # fmt: skip
 
 
+def _use_one_thread(device: "torch.device") -> None:
+    """Make the time of the processor that of a program that has it to itself."""
+    import torch
+
+    if device.type != "cpu":
+        raise UserError("clock=cpu tells nothing of a GPU; leave it out, or choose device=cpu")
+    torch.set_num_threads(1)
+
+
 def _wide(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     """A row for each option, with the ratios at each shape beside one another."""
     wide: dict[str, list[str]] = {}
@@ -153,6 +199,10 @@ def _wide(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
         cells = wide.setdefault(row["option"], [row["option"], row["call"], row["note"]])
         cells += [cell(row["time"]), cell(row["memory"])]
     return list(wide.values())
+
+
+def _read_shapes(text: str) -> tuple[Shape, ...]:
+    return () if text == "none" else tuple(read_shapes(text))
 
 
 def _read_lengths(text: str) -> tuple[int, ...]:

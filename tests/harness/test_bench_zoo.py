@@ -29,6 +29,7 @@ def test_every_mechanism_and_encoding_runs_forward_and_backward() -> None:
 def test_rows_are_written_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "zoo.csv"
     words = ["seconds=1", "shapes=1x3x8x2", "lengths=5", "only=retention", f"csv={file}"]
+    words += ["device=cpu", "clock=cpu"]
     assert zoo.main([*words, "table=markdown"]) == 0
     printed = capsys.readouterr().out
     assert "| attention=retention | causal | linear in the length" in printed
@@ -47,6 +48,7 @@ def test_rows_are_written_and_printed(tmp_path: Path, capsys: pytest.CaptureFixt
         (["only=entmaxx"], "only=entmaxx is no mechanism and no encoding"),
         (["lengths=1"], "lengths must be whole numbers from 2 on"),
         (["lengths=2048,x"], "lengths must be whole numbers from 2 on"),
+        (["clock=sun"], "clock must be wall or cpu, got 'sun'"),
         (["table=html"], "table must be markdown, got 'html'"),
         (["second=1"], "unknown argument 'second=1'"),
     ],
