@@ -38,6 +38,25 @@ def test_part_of_attention(part: str, tmp_path: Path) -> None:
     check_attention(build(config.compose(words, run_dir=tmp_path), "attention"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["attention=window", "attention.pattern.size=2"],
+        ["attention=dilated_window", "attention.pattern.size=2", "attention.pattern.dilation=2"],
+        [
+            "attention=global_window",
+            "attention.pattern.size=2",
+            "attention.pattern.global_tokens=1",
+        ],
+        ["attention=composed", "attention/pattern=prefix", "attention.pattern.size=2"],
+        ["attention=top_k", "attention.weighting.k=2"],
+    ],
+)
+def test_parts_so_small_that_they_leave_keys_out(words: list[str], tmp_path: Path) -> None:
+    """At their defaults, they would see all of a contract's few keys."""
+    check_attention(build(config.compose(words, run_dir=tmp_path), "attention"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "choice", [f"attention={v}" for v in config.options("attention")] + parts()

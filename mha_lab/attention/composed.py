@@ -19,7 +19,7 @@ cap or no cap. This is the reference; ``fused`` computes the same faster, where 
 The gate is that of [2]_: heads · σ(W query), one number for each of the heads' outputs.
 
 .. [1] Gemma Team, "Gemma 2", 2024, section 2. https://arxiv.org/abs/2408.00118
-.. [2] Qiu et al., "Gated Attention for Large Language Models", 2025, equation 5 at position G1.
+.. [2] Qiu et al., "Gated Attention for Large Language Models", 2025, at position G1.
    https://arxiv.org/abs/2505.06708
 """
 

@@ -4,7 +4,7 @@ S_i = S_(i-1) + k_i (β_i (v_i - S_(i-1)ᵀ k_i))ᵀ and heads_i = S_iᵀ q_i, w
 says how much of the old is replaced, and q and k are of length 1 after a SiLU.
 
 It is attention with the weights tril(q kᵀ / √D) (I + tril(diag(β) k kᵀ, -1))⁻¹ diag(β): that is
-what the recurrence comes to when it is written out (equations 8 to 11 of [2]_, the WY form). Long
+what the recurrence comes to when it is written out (the WY form of [2]_). Long
 sequences are cut into chunks, each with a triangular matrix of its own; between them a state is
 handed on, so time and memory are linear in the length. Each head's output goes through an RMSNorm.
 

@@ -8,8 +8,8 @@
 
 .. [1] Henry et al., "Query-Key Normalization for Transformers", 2020.
    https://arxiv.org/abs/2010.04245
-.. [2] Liu et al., "Swin Transformer V2", 2021, section 3.3. https://arxiv.org/abs/2111.09883
-.. [3] Qwen Team, "Qwen3 Technical Report", 2025, section 2. https://arxiv.org/abs/2505.09388
+.. [2] Liu et al., "Swin Transformer V2", 2021. https://arxiv.org/abs/2111.09883
+.. [3] Qwen Team, "Qwen3 Technical Report", 2025. https://arxiv.org/abs/2505.09388
 """
 
 import math

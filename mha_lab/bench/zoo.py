@@ -123,7 +123,9 @@ def time_case(
 
     module = made(case, shape, device)
     own, base = step(module, shape, device), base_step(shape, device, is_causal=module.is_causal)
-    base_ms, own_ms = alternate(base, own, seconds=seconds, device=device, clock=clock)
+    base_ms, own_ms = alternate(
+        base, own, seconds=seconds, device=device, least=3, warm_up=2, clock=clock
+    )
     return {
         "option": f"{case.group}={case.name}",
         "call": "causal" if module.is_causal else "both ways",

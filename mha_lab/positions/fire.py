@@ -11,7 +11,7 @@ paper's listing computes it, and the share may pass 1 after the query.
 
 .. [1] Li, You, Guruganesh, Ainslie, Ontanon, Zaheer, Sanghai, Yang, Kumar and Bhojanapalli,
    "Functional Interpolation for Relative Positions Improves Long Context Transformers", 2024.
-   https://arxiv.org/abs/2310.04418 (the listing in appendix E)
+   https://arxiv.org/abs/2310.04418 (the listing in its appendix)
 """
 
 import torch

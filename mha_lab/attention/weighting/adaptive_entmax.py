@@ -3,8 +3,8 @@
 n is the number of keys that the query may see, counted as 2 at least. β_h = softplus(b_h) and γ_h
 are learned, one a head. Deviation from the paper: there both are functions of each query.
 
-.. [1] Vasylenko et al., "Long-Context Generalization with Sparse Attention", 2025, section 4
-   (ASEntmax). https://arxiv.org/abs/2506.16640
+.. [1] Vasylenko et al., "Long-Context Generalization with Sparse Attention", 2025 (ASEntmax).
+   https://arxiv.org/abs/2506.16640
 """
 
 import torch

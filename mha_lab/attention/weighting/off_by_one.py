@@ -3,7 +3,8 @@
 It is a softmax with one more key, whose score and value are 0, so that a head may attend to
 nothing. The same as ``add_zero_attn`` of torch's module.
 
-.. [1] Miller, "Attention Is Off By One", 2023. https://www.evanmiller.org/attention-is-off-by-one
+.. [1] Miller, "Attention Is Off By One", 2023.
+   https://www.evanmiller.org/attention-is-off-by-one.html
 """
 
 from collections.abc import Callable

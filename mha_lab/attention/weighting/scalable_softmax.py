@@ -4,7 +4,7 @@ n is the number of keys that the query may see (so padding says nothing, and a c
 what it sees), and s_h is learned, one a head, without the optional bias of the paper. A query that
 sees one key gives it weight 1, as it must.
 
-.. [1] Nakanishi, "Scalable-Softmax Is Superior for Attention", 2025, equation 2.
+.. [1] Nakanishi, "Scalable-Softmax Is Superior for Attention", 2025.
    https://arxiv.org/abs/2501.19399
 """
 
@@ -25,7 +25,7 @@ class ScalableSoftmax(nn.Module):
 
     Args:
         num_heads: H, each with a factor of its own.
-        start: The factor that training begins with; 0.43 is that of the paper's figure 1.
+        start: The factor that training begins with.
 
     Raises:
         ValueError: start is not above 0.
