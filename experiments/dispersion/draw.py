@@ -32,6 +32,7 @@ def lines(rows: list[dict[str, Any]], axes: Any, measure: str) -> None:
     """The mean over the seeds at each length."""
     there = [row for row in rows if measure in row]
     lengths = list(dict.fromkeys(row["lengths"] for row in there))
+    names = [one.removeprefix(f"{one.split('-')[1]}-") for one in lengths]  # 32-32 is 32
     for i, weighting in enumerate(dict.fromkeys(row["weighting"] for row in there)):
         where = {"weighting": weighting}
         stats = [
@@ -40,5 +41,5 @@ def lines(rows: list[dict[str, Any]], axes: Any, measure: str) -> None:
         mean = np.array([one.mean if one else np.nan for one in stats])
         sd = np.array([(one.sd or 0.0) if one else np.nan for one in stats])
         colour, dashes = SERIES[i % len(SERIES)], "-" if i < len(SERIES) else "--"
-        axes.plot(lengths, mean, dashes, color=colour, marker="o", ms=4, label=weighting)
-        axes.fill_between(lengths, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
+        axes.plot(names, mean, dashes, color=colour, marker="o", ms=4, label=weighting)
+        axes.fill_between(names, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
