@@ -5,6 +5,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,7 +35,7 @@ class Measuring:
     code: Path | None
     trusted: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Changes when a run has to be measured again."""
         code = self.code.read_text(encoding="utf-8") if self.code else ""

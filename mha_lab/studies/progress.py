@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mha_lab.studies.study import Job
 from mha_lab.training.run_folder import read_summary
 
-_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class Bar:
