@@ -46,7 +46,7 @@ def page() -> str:
 def _row(study: Study) -> list[str]:
     found = read_finding(study)
     title = f"[{study.spec.title}](#{_anchor(study.spec.title)})"
-    return [title, state(study), f"{found['minutes']:g}" if found else "–"]
+    return [title, _state(study), f"{found['minutes']:g}" if found else "–"]
 
 
 def _section(study: Study, found: dict[str, Any]) -> list[str]:
@@ -58,7 +58,7 @@ def _section(study: Study, found: dict[str, Any]) -> list[str]:
         f"[setting, times, finding in words](../experiments/{study.name}/README.md)",
     ]
     if not found:
-        return [*parts, f"State: {state(study)}."]
+        return [*parts, f"State: {_state(study)}."]
     report = f"../experiments/{study.name}/report"
     caption = escape(study.figure.caption) if study.figure else ""
     figure = f"![{escape(study.spec.title)}]({report}/figure.png)"
@@ -70,6 +70,11 @@ def _section(study: Study, found: dict[str, Any]) -> list[str]:
         markdown_table(claims_table(found)),
         *([figure, caption] if has_figure else []),
     ]
+
+
+def _state(study: Study) -> str:
+    """As the repository tells it: runs that lie on this machine alone do not count."""
+    return state(study) if read_finding(study) else "not run"
 
 
 def _anchor(title: str) -> str:

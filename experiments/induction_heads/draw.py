@@ -56,7 +56,7 @@ def maps(study: Study, figure: Any) -> None:
     last = [one for one in stored if one.step == at[-1]]
     name = best_layer(last)
     head = int(np.argmax(per_head(next(one for one in last if one.name == name), "induction")))
-    moments = {"before": at[0], "during": halfway(at, induction), "after": at[-1]}
+    moments = {"before": at[0], "during": middle(at, induction), "after": at[-1]}
     for axes, (moment, step) in zip(figure.subplots(1, 3), moments.items(), strict=True):
         one = next(one for one in stored if one.name == name and one.step == step)
         draw_map(axes, one, head)
@@ -69,6 +69,11 @@ def maps(study: Study, figure: Any) -> None:
 def best_layer(maps: list[StoredMap]) -> str:
     """The module with the best induction head."""
     return max(maps, key=lambda one: per_head(one, "induction").max()).name
+
+
+def middle(at: np.ndarray, induction: np.ndarray) -> float:
+    """The step in the middle of the rise; of a single one that one."""
+    return float(halfway(at, induction)) if len(at) > 1 else float(at[0])
 
 
 def draw_map(axes: Any, one: StoredMap, head: int) -> None:
@@ -96,9 +101,9 @@ def attach(study: Study, rows: list[dict[str, Any]]) -> dict[str, bytes]:
     run = two_layers(study)
     stored = read_attention(run)
     at, induction, _ = scores(run)
-    middle = halfway(at, induction)
+    center = middle(at, induction)
     wanted = np.quantile(at, (0, 0.25, 0.5, 0.75, 1), method="nearest").tolist()
-    near = [step for step in at if abs(step - middle) <= 50]
+    near = [step for step in at if abs(step - center) <= 50]
     shown = sorted({*wanted, *near})
     page = Gallery(
         [one for one in stored if one.step in shown],

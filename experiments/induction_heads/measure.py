@@ -13,15 +13,15 @@ def measure(run: Path) -> list[dict[str, float]]:
     steps, loss = read_curves(run)["val/loss"]
     at, induction, previous = scores(run)
     loss = np.interp(at, steps, loss)
-    return [
-        {
-            "loss": float(loss[-1]),
-            "induction": float(induction[-1]),
-            "previous_token": float(previous[-1]),
-            "together": float(np.corrcoef(loss, induction)[0, 1]),
-            "apart": float(abs(halfway(at, loss) - halfway(at, induction))),
-        }
-    ]
+    row = {
+        "loss": float(loss[-1]),
+        "induction": float(induction[-1]),
+        "previous_token": float(previous[-1]),
+    }
+    if len(at) > 2:  # else there is nothing that could move together
+        row["together"] = float(np.corrcoef(loss, induction)[0, 1])
+        row["apart"] = float(abs(halfway(at, loss) - halfway(at, induction)))
+    return [row]
 
 
 def scores(run: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -111,11 +111,11 @@ def _check_arms(study: Study, waiting: Sequence[Job]) -> None:
     from mha_lab.quick_start import import_lightning
 
     import_lightning()
-    from mha_lab.validation import validate
+    from mha_lab.build import build_parts
 
     for job in {tuple(job.levels.items()): job for job in waiting}.values():
         try:
-            validate(compose(job.words, run_dir=study.runs / job.name))
+            build_parts(compose(job.words, run_dir=study.runs / job.name))
         except UserError as error:
             arm = " ".join(f"{axis}={level}" for axis, level in job.levels.items())
             raise UserError(f"study {study.name}, {arm}: {error}") from error
