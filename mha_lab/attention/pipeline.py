@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
+from mha_lab.attention.blockwise.attend import attend_in_blocks
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.fused import attend_fused
 from mha_lab.attention.grouped import serve_groups
-from mha_lab.attention.in_blocks import attend_in_blocks
 from mha_lab.attention.normalise import capped
 from mha_lab.attention.parts import ask
 from mha_lab.attention.shown import shows_weights

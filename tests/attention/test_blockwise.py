@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mha_lab.attention import in_blocks
+from mha_lab.attention.blockwise import attend as blockwise
+from mha_lab.attention.blockwise import between
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.mixing.differential import Differential
 from mha_lab.attention.mixing.none import NoMixing
@@ -42,9 +43,9 @@ MIXINGS = {
 
 @pytest.fixture(autouse=True)
 def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_blocks, "_WORTH", 1)
-    monkeypatch.setattr(in_blocks, "_FEWEST_ROWS", 3)
-    monkeypatch.setattr(in_blocks, "BLOCK_ELEMENTS", 200)
+    monkeypatch.setattr(blockwise, "_WORTH", 1)
+    monkeypatch.setattr(between, "_FEWEST_ROWS", 3)
+    monkeypatch.setattr(between, "BLOCK_ELEMENTS", 200)
     torch.manual_seed(0)
 
 
@@ -89,7 +90,7 @@ def test_blocks_give_what_the_reference_gives(weighting: str, mixing: str) -> No
         q, k, v = tensors(2 if mixing == "differential" else 1)
         bias = torch.randn(1, H, L, S, dtype=torch.float64, requires_grad=has_bias)
         call = (bias if has_bias else None, mask, is_causal, steps)
-        blocks = in_blocks.attend_in_blocks(q, k, v, *call, 0.0)
+        blocks = blockwise.attend_in_blocks(q, k, v, *call, 0.0)
         if blocks is None:  # rows are scaled after heads are mixed or scores capped
             assert weighting in ("scalable_softmax", "adaptive_entmax")
             assert mixing == "talking_heads" or softcap
@@ -114,7 +115,7 @@ def test_gradients_have_gradients(weighting: str) -> None:
     bias = torch.randn(1, 1, 5, 5, dtype=torch.float64, requires_grad=True)
 
     def attended(*tensors: Tensor) -> Tensor:
-        output = in_blocks.attend_in_blocks(*tensors, None, False, steps, 0.0)
+        output = blockwise.attend_in_blocks(*tensors, None, False, steps, 0.0)
         assert output is not None
         return output
 
@@ -125,7 +126,7 @@ def test_gradients_have_gradients(weighting: str) -> None:
 def test_several_gradients_at_once() -> None:
     steps, _ = made("entmax15", "none", None)
     inputs = tensors(1)
-    output = in_blocks.attend_in_blocks(*inputs, None, None, False, steps, 0.0)
+    output = blockwise.attend_in_blocks(*inputs, None, None, False, steps, 0.0)
     assert output is not None
     grads = torch.randn(3, *output.shape, dtype=torch.float64)
     together = torch.autograd.grad(output, inputs, grads, is_grads_batched=True, retain_graph=True)
@@ -138,7 +139,7 @@ def test_several_gradients_at_once() -> None:
 def test_backward_under_autocast_is_as_exact() -> None:
     steps, _ = made("sigmoid", "none", None)
     inputs = [x.detach().float().requires_grad_() for x in tensors(1)]
-    output = in_blocks.attend_in_blocks(*inputs, None, None, False, steps, 0.0)
+    output = blockwise.attend_in_blocks(*inputs, None, None, False, steps, 0.0)
     assert output is not None
     grad = torch.randn_like(output)
     plain = torch.autograd.grad(output, inputs, grad, retain_graph=True)
@@ -151,16 +152,16 @@ def test_backward_under_autocast_is_as_exact() -> None:
 def test_what_blocks_do_not_serve() -> None:
     q, k, v = tensors(1)
     sink = Steps(Sink(num_heads=H).double(), NoMixing(), 0.5, 2.0, H, HK)
-    assert in_blocks.attend_in_blocks(q, k, v, None, None, False, sink, 0.0) is None
+    assert blockwise.attend_in_blocks(q, k, v, None, None, False, sink, 0.0) is None
     steps, _ = made("sparsemax", "none", None)
-    assert in_blocks.attend_in_blocks(q, k, v, None, None, False, steps, 0.5) is None
+    assert blockwise.attend_in_blocks(q, k, v, None, None, False, steps, 0.5) is None
     wanted = torch.zeros(L, S, dtype=torch.float64, requires_grad=True)
-    assert in_blocks.attend_in_blocks(q, k, v, None, wanted, False, steps, 0.0) is None
+    assert blockwise.attend_in_blocks(q, k, v, None, wanted, False, steps, 0.0) is None
 
 
 def test_attend_goes_through_blocks_also_for_a_bias_that_learns() -> None:
     steps, _ = made("softmax", "none", None)
     q, k, v = tensors(1)
     bias = torch.randn(1, H, L, S, dtype=torch.float64, requires_grad=True)
-    assert "_InBlocks" in str(attend(q, k, v, bias, None, False, steps).grad_fn)
-    assert "_InBlocks" not in str(attend(q, k, v, bias.detach(), None, False, steps).grad_fn)
+    assert "InBlocks" in str(attend(q, k, v, bias, None, False, steps).grad_fn)
+    assert "InBlocks" not in str(attend(q, k, v, bias.detach(), None, False, steps).grad_fn)

@@ -1,0 +1,1 @@
+"""Attention with any weighting of rows, block by block; see ``attend``."""

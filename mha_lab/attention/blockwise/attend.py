@@ -1,0 +1,114 @@
+"""Attention with any weighting of rows, in blocks that stay in the cache.
+
+A row of weights follows from its row of scores, so heads and rows may be computed some at a time,
+each block where the last one lay: on a CPU, fresh memory for all scores takes longer than what is
+done with them. Nothing of (N, H, L, S) numbers is kept. The backward pass makes each block again;
+what lies between the two products is differentiated by autograd, so a weighting has to give nothing
+but its weights. Keys that no row of a block may see are left out.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mha_lab.attention.allowed import per_map, take_apart
+from mha_lab.attention.blockwise.between import Between
+from mha_lab.attention.blockwise.function import InBlocks
+from mha_lab.attention.functional import Mask
+from mha_lab.attention.grouped import serve_groups
+from mha_lab.attention.multihead.blocks import is_plain
+from mha_lab.attention.parts import RowsOver, ask
+from mha_lab.attention.states.precision import exactly
+
+_WORTH = 2**16
+"""Samples of fewer weights are best computed all at once."""
+
+
+def attend_in_blocks(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    mask: Mask | None,
+    is_causal: bool,
+    steps: Any,
+    dropout_p: float,
+) -> Tensor | None:
+    """The heads' outputs (N, H, L, D), or None where the parts or the call are not of that kind.
+
+    Args:
+        q: (N, M·H, L, D/M).
+        k: (N, M·kv_heads, S, D/M).
+        v: (N, kv_heads, S, D).
+        bias: Added to the scores, or None.
+        mask: Inside mask, or None.
+        is_causal: Whether query i sees keys 0..i only; then there is no mask.
+        steps: See :class:`mha_lab.attention.pipeline.Steps`.
+        dropout_p: Probability of dropping a weight.
+    """
+    L, S = q.shape[2], k.shape[2]
+    H, M = steps.num_heads, q.shape[1] // steps.num_heads
+    if not (q.is_cpu and dropout_p == 0 and H * L * S >= _WORTH and q.shape[0] > 0):
+        return None
+    if not (is_plain(q, k, mask) and is_plain(v, v, None)):
+        return None
+    matrices = ask(steps.mixing, "matrices", None)
+    if matrices is None and not ask(steps.mixing, "is_within_heads", False):
+        return None
+    allowed, opened, added = (
+        None if x is None else x[(None,) * (4 - x.ndim)]
+        for x in take_apart(mask, is_causal, L, S, q.device)
+    )
+    assert allowed is not None
+    assert opened is not None
+    over = _rows_over(steps.weighting, opened)
+    if over is None:
+        return None
+    before, after = (None, None) if matrices is None else matrices()
+    if bias is not None:
+        bias = bias[(None,) * (4 - bias.ndim)]
+    if over.scale is not None:
+        if before is not None or steps.softcap is not None:
+            return None  # what would have to be scaled comes later
+        scale = over.scale
+        q = q * per_map(scale, H, M)
+        bias = added if bias is None else bias if added is None else bias + added
+        bias, added = None if bias is None else bias * scale, None
+    is_free = mask is None and not is_causal
+    if not is_free:
+        zero = q.new_zeros(()) if added is None else added
+        added = torch.where(opened, zero, -torch.inf)
+    blocked = None if is_free else allowed.any(-1, keepdim=True).logical_not()
+    between = Between(
+        over.weighting,
+        steps.scale,
+        steps.softcap,
+        per_map(opened, H, M),
+        None if added is None else per_map(added, H, M),
+        None if blocked is None or not blocked.any() else per_map(blocked, H, M),
+        allowed.logical_not() if after is not None and allowed.shape[1] > 1 else None,
+    )
+    k, v = serve_groups(k, steps.kv_heads, H), serve_groups(v, steps.kv_heads, H)
+    v = v.repeat_interleave(M, 1) if M > 1 else v
+    bias = None if bias is None else per_map(bias, H, M)
+    heads = exactly(_apply, q, k, v, others=[bias, before, after], between=between)
+    mixed: Tensor = heads if after is not None else steps.mixing(heads)
+    return mixed.to(v.dtype)
+
+
+def _rows_over(weighting: Any, opened: Tensor) -> RowsOver | None:
+    """What a weighting does to each row alike, in every head, if it is of that kind."""
+    as_rows = ask(weighting, "as_rows", None)
+    if as_rows is not None:
+        over: RowsOver = as_rows(opened)
+        return over
+    return RowsOver(weighting) if ask(weighting, "treats_rows_alike", False) else None
+
+
+def _apply(
+    q: Tensor, k: Tensor, v: Tensor, *, others: list[Tensor | None], between: Between
+) -> Tensor:
+    others = [None if x is None else x.to(q.dtype) for x in others]
+    attended: Tensor = InBlocks.apply(between, q, k, v, *others)  # type: ignore[no-untyped-call]
+    return attended

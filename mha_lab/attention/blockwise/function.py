@@ -1,0 +1,121 @@
+"""The heads' outputs block by block, and their gradients, for which each block is made again."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from mha_lab.attention.blockwise.between import Between, Block, cut, weights_of
+from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product
+from mha_lab.attention.multihead.blocks import is_batched
+from mha_lab.attention.parts import ask
+
+
+class InBlocks(Function):
+    """The heads' outputs from queries, keys, values, a bias and the matrices between heads."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, between: Between, q: Tensor, k: Tensor, v: Tensor, *others: Tensor | None
+    ) -> Tensor:
+        """Outputs (N, H, L, D); the others are a bias and the matrices before and after."""
+        N, H, L, _ = q.shape
+        found = q.new_empty(N, H, L, 1) if ask(between.weighting, "find", None) else None
+        output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
+        memory = Memory(q)
+        for block in cut(q, k, between, is_mixed=others[-1] is not None):
+            n, heads, rows, keys = block
+            scores = memory.product(q[n, heads, rows], k[n, heads, keys], between.scale)
+            parts = _parts(block, others)
+            weights = weights_of(scores, between, block, *parts, found=found, is_first=True)
+            output[n, heads, rows] = weights @ v[n, heads, keys]
+        ctx.between = between
+        ctx.save_for_backward(found, q, k, v, *others)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Block by block, unless the gradients are to have gradients, or are several."""
+        found, *tensors = ctx.saved_tensors
+        with (
+            torch.autocast(grad.device.type, enabled=False),
+            torch._C.DisableTorchFunction(),  # recorders have seen the call that this belongs to
+        ):
+            if torch.is_grad_enabled() or is_batched(grad):
+                return None, *_differentiable_gradients(ctx.between, tensors, grad)
+            return None, *_gradients(ctx.between, tensors, grad, ctx.needs_input_grad[4:], found)
+
+
+def _gradients(
+    between: Between,
+    tensors: list[Tensor],
+    grad: Tensor,
+    are_wanted: tuple[bool, ...],
+    found: Tensor | None,
+) -> tuple[Tensor | None, ...]:
+    """Those of all tensors, block by block."""
+    q, k, v, *others = tensors
+    N, H, L, D = q.shape
+    grad_q = q.new_empty(N, L, H, D).transpose(1, 2)
+    # Of keys and values transposed: so the products need not turn the weights.
+    grad_k, grad_v = (x.new_zeros(N, H, x.shape[3], x.shape[2]) for x in (k, v))
+    totals = [torch.zeros_like(x) for x, w in zip(others, are_wanted, strict=True) if w]
+    of_scores, of_weights = Memory(q), Memory(q)
+    for block in cut(q, k, between, is_mixed=others[-1] is not None):
+        n, heads, rows, keys = block
+        q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, heads, keys]
+        grad_part = grad[n, heads, rows]
+        scores = of_scores.product(q_part, k_part, between.scale).detach().requires_grad_()
+        parts = [
+            None if x is None else x.detach().requires_grad_(w)
+            for x, w in zip(_parts(block, others), are_wanted, strict=True)
+        ]
+        with torch.enable_grad():
+            weights = weights_of(scores, between, block, *parts, found=found)
+        grad_scores, *of_parts = torch.autograd.grad(
+            weights,
+            [scores, *(x for x in parts if x is not None and x.requires_grad)],
+            of_weights.product(grad_part, v_part),
+        )
+        add_product(grad_v[n, heads, :, keys], grad_part, weights.detach())
+        add_product(grad_k[n, heads, :, keys], q_part, grad_scores, between.scale)
+        grad_q[n, heads, rows] = scaled_product(
+            grad_scores, k_part.transpose(-1, -2), between.scale
+        )
+        for total, part in zip(_parts(block, totals), of_parts, strict=True):
+            assert total is not None
+            total += part
+    of_others = iter(totals)
+    return (
+        grad_q,
+        grad_k.transpose(2, 3),
+        grad_v.transpose(2, 3),
+        *(next(of_others) if w else None for w in are_wanted),
+    )
+
+
+def _differentiable_gradients(
+    between: Between, tensors: list[Tensor | None], grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients, of operations that have a gradient themselves, all at once."""
+    is_twice = torch.is_grad_enabled()
+    # Views, since what they come from may be the same, and is not to be gone back to.
+    with torch.enable_grad():
+        q, k, v, *others = (None if x is None else x.view_as(x) for x in tensors)
+        assert q is not None
+        assert k is not None
+        assert v is not None
+        everything = Block(*(slice(None) for _ in range(4)))
+        scores = scaled_product(q, k, between.scale)
+        output = weights_of(scores, between, everything, *others) @ v
+        inputs = [q, k, v, *others]
+        wanted = [x for x in inputs if x is not None and x.requires_grad]
+        found = torch.autograd.grad(output, wanted, grad, create_graph=is_twice)
+    grads = iter(found)
+    return tuple(next(grads) if x is not None and x.requires_grad else None for x in inputs)
+
+
+def _parts(block: Block, others: Any) -> list[Tensor | None]:
+    """What belongs to a block of a bias; matrices between heads belong to each."""
+    return [block.of(x) if x is not None and x.ndim == 4 else x for x in others]
