@@ -129,7 +129,7 @@ def _heatmap(study: Study, spec: FigureSpec, rows: Sequence[Row], axes: Axes) ->
         if not np.isnan(value):
             colour = "white" if value < 0.6 * top else "black"
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=9)
-    is_long = sum(map(len, across)) > 40
+    is_long = sum(map(len, across)) > 30
     turned: Any = {"rotation": 30, "ha": "right"} if is_long else {}
     axes.set_xticks(range(len(across)), across, **turned)
     axes.set_yticks(range(len(down)), down)
