@@ -40,7 +40,7 @@ SAME_FOR_ALL = [
     "trainer.enable_progress_bar=false",
     "logger=csv",
 ]
-COLUMNS = ("task", "attention", "steps", "accuracy", "seconds", "ms_a_step", "parameters")
+COLUMNS = ("task", "attention", "steps", "accuracy", "parameters")
 
 
 def main(tasks: list[str]) -> int:
@@ -87,12 +87,12 @@ def row(task: str, mechanism: str) -> dict[str, Any] | None:
     if not is_done(folder):
         return None
     summary = json.loads((folder / "summary.json").read_text())
-    steps, seconds = summary["steps"], summary["train_seconds"]
+    steps = summary["steps"]
     return {
         "task": task, "attention": mechanism,
         "steps": str(steps) if summary["status"] == "solved" else f"> {steps}",
-        "accuracy": f"{summary['test/sequence_accuracy']:.3f}", "seconds": f"{seconds:.0f}",
-        "ms_a_step": f"{1000 * seconds / steps:.0f}", "parameters": str(summary["parameters"]),
+        "accuracy": f"{summary['test/sequence_accuracy']:.3f}",
+        "parameters": str(summary["parameters"]),
     }  # fmt: skip
 
 
@@ -102,8 +102,8 @@ def write_table(rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(stream, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    keys = ("steps", "accuracy", "ms_a_step")
-    titles = ("steps to solve", "test accuracy", "ms a step")
+    keys = ("steps", "accuracy")
+    titles = ("steps to solve", "test accuracy")
     head = ["mechanism", *(f"{task}: {title}" for task in TASKS for title in titles)]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for mechanism in dict.fromkeys(each["attention"] for each in rows):
