@@ -109,6 +109,8 @@ def measure(name: str, seed: int) -> None:
         since = time.process_time()
         train(compose(words, run_dir=folder))
         (folder / CPU_TIME).write_text(f"{time.process_time() - since:.0f}")
+    if read_summary(folder).get("status") not in ("finished", "solved"):
+        raise SystemExit(f"{folder} was stopped: it is trained again the next time")
     low, high = trained_lengths(folder) or (1, 1)
     ranges = [(low, high), (high + 1, 2 * high), (2 * high + 1, 3 * high)]
     shares = [
