@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 
+from mha_lab.maps.plot import colours_of, show_weights
 from mha_lab.reporting import drawing
 from mha_lab.reporting.best_maps import KINDS, BestMap, BestMaps
 from mha_lab.reporting.document import Picture
@@ -72,7 +73,8 @@ def _draw_map(axes: Axes, one: BestMap | None, kind: str) -> None:
         axes.set_title(f"no {kind}\n", fontsize=9, color=drawing.MUTED)
         return
     axes.set_title(f"{kind}\n{one.head}", fontsize=9, color=drawing.MUTED)
-    axes.imshow(one.weights, vmin=0, vmax=1, cmap="viridis")
+    show_weights(axes, one.weights, colours_of(one.weights) | {"vmax": 1.0})
+    axes.set_aspect("equal")
 
 
 def _label(axis: Axis, tokens: list[str] | None) -> None:
