@@ -351,7 +351,8 @@ def _flatten(tree: dict[Any, Any], prefix: str = "") -> dict[str, Any]:
 
 def quieten() -> None:
     """Silence what Lightning says on every start; real warnings still come through."""
-    for name in ("pytorch_lightning", "lightning_fabric"):
+    # Both names of Lightning: the one that was imported last speaks.
+    for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch", "lightning.fabric"):
         logging.getLogger(f"{name}.utilities.rank_zero").setLevel(logging.WARNING)
     for pattern in (
         ".*Checkpoint directory .* exists and is not empty.*",

@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def links(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
+    for name in ("links", "pages"):  # another of that name may be a test's helper
+        monkeypatch.delitem(sys.modules, name, raising=False)
     import links
 
     yield links

@@ -24,6 +24,7 @@ def outputs(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     # Begun later than all others, and without a checkpoint yet; refused; empty.
     Path("outputs/copy/begun").mkdir()
     shutil.copy(trained / "config.yaml", "outputs/copy/begun")
+    os.utime("outputs/copy/begun/config.yaml", (400, 400))
     Path("outputs/copy/refused/.hydra").mkdir(parents=True)
     Path("outputs/copy/refused/.hydra/overrides.yaml").write_text("[]")
     Path("outputs/empty").mkdir()
