@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
 from rich.console import Console
 
-from mha_lab.config import complete, compose
+from mha_lab.config import CONFIG_FILE, complete, compose, read_yaml
 from mha_lab.errors import UserError
 from mha_lab.reporting.writing import check_out
 from mha_lab.studies import finding
@@ -95,15 +96,39 @@ class _Done:
 
 def _check_words(study: Study) -> None:
     """See that what lies in the runs' folders are the runs of this study."""
+    arms: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     for job in study.jobs:
         folder, wanted = study.runs / job.name, set(complete(job.words))
         before = words_of(folder)
-        if before is not None and set(before) != wanted:
-            changed = " ".join(sorted(set(before) ^ wanted))
+        if before is None:
+            continue
+        changed = sorted(set(before) ^ wanted)
+        if not changed and (folder / CONFIG_FILE).exists():
+            # The same words mean other settings where a recipe that they name has changed since.
+            arm = tuple(job.levels.items())
+            if arm not in arms:
+                arms[arm] = _values(OmegaConf.to_container(compose(job.words, run_dir=".")))
+            changed = _changed_keys(folder, arms[arm])
+        if changed:
             raise UserError(
-                f"{str(folder)!r} was trained with other settings ({changed}): remove it, and the "
-                "study trains it anew"
+                f"{str(folder)!r} was trained with other settings ({' '.join(changed)}): remove "
+                "it, and the study trains it anew"
             )
+
+
+def _changed_keys(folder: Path, now: dict[str, Any]) -> list[str]:
+    """The keys, besides the seed, whose values in a run's config are others now."""
+    before = _values(OmegaConf.to_container(read_yaml(folder / CONFIG_FILE)))
+    keys = sorted((before.keys() | now) - {"seed"})
+    return [key for key in keys if before.get(key) != now.get(key)]
+
+
+def _values(tree: Any, key: str = "") -> dict[str, Any]:
+    """The leaves of a config by their keys."""
+    if not isinstance(tree, dict):
+        return {key: tree}
+    leaves = [_values(part, f"{key}.{name}".lstrip(".")) for name, part in tree.items()]
+    return {name: value for leaf in leaves for name, value in leaf.items()}
 
 
 def _check_arms(study: Study, waiting: Sequence[Job]) -> None:

@@ -84,6 +84,19 @@ def test_a_run_of_other_settings_is_not_taken_for_this_one(
     assert (other / "report/finding.json").is_file()
 
 
+def test_a_run_of_a_recipe_that_changed_is_not_taken_for_this_one(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["study", "tiny", "--quick"]) == 0
+    config = next(QUICK.glob("layers-2*")) / "config.yaml"
+    text = config.read_text()
+    assert "dropout: 0.0" in text
+    config.write_text(text.replace("dropout: 0.0", "dropout: 0.3", 1))
+    capsys.readouterr()
+    assert cli.run(["study", "tiny", "--quick"]) == 2
+    assert "was trained with other settings (model.dropout)" in capsys.readouterr().err
+
+
 def test_the_full_form_writes_beside_the_study_and_the_list_knows(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
