@@ -87,15 +87,15 @@ def train(
         timer = Timer(duration=cfg.trainer.get("max_time"))
         trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
         with run_folder.claimed(folder) if trainer.is_global_zero else nullcontext():
-            ckpt_path = _begin(cfg, parts, trainer, resume=resume)
-            _listen(trainer, parts, stopping)
             summary = describe(cfg, parts)
-            if trainer.is_global_zero and cfg.trainer.enable_progress_bar:
-                if says_what:
-                    print(opening_lines(summary, trainer, folder), flush=True)
-                if cfg.compile and trainer.strategy.root_device.type == "cpu":
-                    _tell(COMPILED_ON_CPU)
+            ckpt_path = _begin(cfg, parts, trainer, resume=resume)
             try:
+                _listen(trainer, parts, stopping)
+                if trainer.is_global_zero and cfg.trainer.enable_progress_bar:
+                    if says_what:
+                        print(opening_lines(summary, trainer, folder), flush=True)
+                    if cfg.compile and trainer.strategy.root_device.type == "cpu":
+                        _tell(COMPILED_ON_CPU)
                 _fit(trainer, parts, ckpt_path, stopping)
                 summary |= {"status": _status(trainer), **_test(trainer, parts, folder)}
             except (Stopped, SystemExit):  # Lightning makes a SystemExit of the first
@@ -197,9 +197,9 @@ def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) 
     for logger in trainer.loggers:
         if isinstance(logger, MetricsFile):
             logger.go_on(step=checkpoint.get("global_step", 0))
-    config.save(cfg, folder)
     parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
     _log_hyperparameters(trainer.loggers, cfg)
+    config.save(cfg, folder)  # last: with it, the folder is a run that one can go on with
     return file
 
 

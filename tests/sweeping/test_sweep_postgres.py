@@ -49,7 +49,9 @@ def test_four_workers_share_a_study_and_survive_a_killed_one(server: str, tmp_pa
     def plan(worker: int) -> tuple[str, ...]:
         # A folder each: nothing but the server is shared.
         where = (f"sweep.folder={tmp_path / str(worker)}", f"sweep.storage={server}")
-        return (*SMALL, *SEARCH, *where, f"sweep.n_trials={SIZE}", "sweep.lease=6")
+        # Trials long enough for one to be seen, and its worker killed, while it runs.
+        longer = [word.replace("max_steps=6", "max_steps=60") for word in SMALL]
+        return (*longer, *SEARCH, *where, f"sweep.n_trials={SIZE}", "sweep.lease=6")
 
     log = tmp_path / "log"
     processes = [start("sweep", *plan(worker), log=log) for worker in range(WORKERS)]
