@@ -3,6 +3,7 @@
 Usage:
   python -m mha_lab check attention=custom                  one option
   python -m mha_lab check attention=custom position=learned task=copy
+  python -m mha_lab check attention/weighting=sparsemax     a part, in attention=composed
   python -m mha_lab check position=learned position.max_length=7   with values of your own
   python -m mha_lab check attention=mine --config-dir DIR   an option outside of the package
 
@@ -30,8 +31,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [name for name in _CHECKED if any(name == root for root in roots)]
     if not chosen:
         raise UserError(
-            "check needs to know what: attention=NAME, position=NAME or task=NAME "
-            "(`python -m mha_lab list` names them)"
+            "check needs to know what: attention=NAME, attention/weighting=NAME (pattern and "
+            "mixing alike), position=NAME or task=NAME (`python -m mha_lab list` names them)"
         )
     cfg = compose(arguments, run_dir="RUN")
     failed = sum(_check(name, cfg) for name in chosen)
@@ -45,7 +46,8 @@ def _check(name: str, cfg: "DictConfig") -> int:
 
     checks = {"attention": attention_checks, "position": position_checks, "task": task_checks}
     subject = build(cfg, name)
-    print(f"{name}={cfg.choices[name]}")
+    parts = [f"{key}={option}" for key, option in cfg.choices.items() if key.startswith(f"{name}/")]
+    print(f"{name}={cfg.choices[name]}", *parts)
     started = time.perf_counter()
     outcomes = [_passes(check, subject) for check in checks[name]()]
     seconds = time.perf_counter() - started

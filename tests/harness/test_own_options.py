@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder in which an attention, an encoding and a task are started."""
+    """A working folder in which one of each kind is started."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MHA_LAB_CACHE", str(tmp_path / "cache"))
@@ -26,9 +26,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_started_passes_its_checks(folder: Path, capsys: pytest.CaptureFixture[str]):
-    words = [f"{kind}=own_{kind}" for kind in KINDS]
-    assert cli.run(["check", "--config-dir", "configs", *words]) == 0, capsys.readouterr().out
-    assert capsys.readouterr().out.count("all checks passed") == len(KINDS)
+    for parts in (False, True):
+        words = [f"{k.group}=own_{name}" for name, k in KINDS.items() if ("/" in k.group) == parts]
+        assert len(words) == 3
+        assert cli.run(["check", "--config-dir", "configs", *words]) == 0, capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert out.count("all checks passed") == (1 if parts else 3), "parts are checked together"
+        assert all(word in out for word in words)
 
 
 def test_what_is_started_is_lint_clean(folder: Path):
@@ -61,6 +65,35 @@ def test_what_is_started_is_trained_and_reported(folder: Path, capsys: pytest.Ca
     assert cli.run(["train", *small, "--config-dir", "configs", *chosen]) == 0
     assert cli.run(["report", "run", "table=markdown"]) == 0
     assert "own_attention" in capsys.readouterr().out
+
+
+def test_parts_that_are_started_are_trained(folder: Path, capsys: pytest.CaptureFixture[str]):
+    parts = [f"{kind.group}=own_{name}" for name, kind in KINDS.items() if "/" in kind.group]
+    small = [*TINY, "trainer.max_steps=2", "model=decoder", "hydra.run.dir=run"]
+    settings = ["attention.pattern.near=3", "attention.weighting.power=1.5"]
+    words = ["train", *small, "--config-dir", "configs", *parts, *settings]
+    assert cli.run(words) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert cli.run(["list", "attention/pattern", "--config-dir=configs"]) == 0
+    assert "own_pattern" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_commands_that_are_printed_work(
+    kind: str, folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    capsys.readouterr()
+    assert cli.run(["new", kind, f"next_{kind}", "folder=."]) == 0
+    printed = [line.split()[3:] for line in capsys.readouterr().out.splitlines() if "-m" in line]
+    check, train = printed
+    assert cli.run(check) == 0
+    small = [word for word in TINY if not word.startswith("task=")]
+    assert cli.run([*train, *small, "trainer.max_steps=2", "hydra.run.dir=run"]) == 0
+
+
+def test_a_part_is_started_by_the_name_of_its_group_too(folder: Path):
+    assert cli.run(["new", "attention/weighting", "again", "folder=."]) == 0
+    assert (folder / "configs/attention/weighting/again.yaml").is_file()
 
 
 def test_an_encoding_of_ones_own_reaches_attention(folder: Path):
