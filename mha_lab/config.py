@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mha_lab import trust
 from mha_lab.errors import UserError, nearest
+from mha_lab.lightning_ranges import TrainerKeys
 from mha_lab.plain_yaml import check_size
 from mha_lab.training.run_folder import write_atomically
 
@@ -356,6 +357,8 @@ def elsewhere(key: str) -> str:
     """Which option has a key that the chosen one does not: the end of a sentence, or nothing."""
     if key in COUNTED_IN_STEPS:
         return f": {COUNTED_IN_STEPS[key]}"
+    if key in {f"trainer.{name}" for name in TrainerKeys.__annotations__}:
+        return f"; Lightning's Trainer takes it, but no config names it: add it with +{key}="
     root, name = key.split(".")[0], key.rpartition(".")[2]
     places = [group for group in groups() if group.split("/")[0] == root]
     found = [f"{group}={name}" for group in places if name in option_files(group)]

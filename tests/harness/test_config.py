@@ -34,6 +34,7 @@ def test_experiment_is_noted_among_the_choices(tmp_path: Path):
         (["modle.embed_dim=8"], "did you mean 'model.embed_dim'"),
         (["model.embed_dmi=8"], "did you mean 'model.embed_dim'"),
         (["+grup=copy"], "unknown key or group 'grup'"),
+        (["trainer.max_time=00:00:30:00"], "add it with +trainer.max_time="),
         (["+experimnt=copy"], "did you mean 'experiment'"),
         (["experiment=copy"], "+experiment="),
         (["+experiment=cpoy"], "did you mean 'copy'"),
