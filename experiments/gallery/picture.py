@@ -11,18 +11,14 @@ import numpy as np
 import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 
 from mha_lab import record_attention
 from mha_lab.evaluation import load_trained
+from mha_lab.maps.plot import colours_of, show_weights
 from mha_lab.tasks.vocabulary import Vocabulary
 
 SENTENCE = "3 1 4 1 5"
 COLUMNS = 6
-COLORS = LinearSegmentedColormap.from_list(
-    "around zero", ["#b2182b", "#f4a582", "#ffffff", "#67a9cf", "#053061"]
-)
-"""White is 0, blue is above, red below: a few mechanisms subtract."""
 
 
 def draw(rows: Sequence[dict[str, Any]], runs: Path, file: Path) -> None:
@@ -44,7 +40,7 @@ def draw(rows: Sequence[dict[str, Any]], runs: Path, file: Path) -> None:
     figure.suptitle(
         f"Copying {SENTENCE}: which tokens (across) each query (down) reads, "
         "in the head that reads most from where its answer stands\n"
-        "blue: a weight above 0, red: below; each map up to its largest",
+        "dark: much, each map up to its largest; blue: below 0; hatched: exactly 0",
         fontsize=10,
     )
     figure.tight_layout(rect=(0, 0, 1, 0.985), h_pad=1.5, w_pad=0.3)
@@ -70,12 +66,10 @@ def best_map(folder: Path) -> tuple[np.ndarray, list[str]]:
 
 def show(panel: Axes, weights: np.ndarray, tokens: Sequence[str], *, has_queries: bool) -> None:
     """One map, its largest weight as dark as can be."""
-    largest = np.abs(weights).max() or 1.0
     panel.set_axis_on()
-    panel.imshow(weights / largest, cmap=COLORS, vmin=-1, vmax=1, interpolation="nearest")
+    show_weights(panel, weights, colours_of(weights))
+    panel.set_aspect("equal")
     places = range(len(tokens))
     panel.set_xticks(places, tokens, fontsize=6)
     panel.set_yticks(places, tokens if has_queries else [""] * len(tokens), fontsize=6)
     panel.tick_params(length=0, pad=1)
-    for edge in panel.spines.values():
-        edge.set_color("#bbbbbb")
