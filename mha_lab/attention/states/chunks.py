@@ -30,17 +30,18 @@ def join(chunks: Float[Tensor, "N H n C D"], length: int) -> Float[Tensor, "N H 
 
 
 def states_before(
-    gains: Float[Tensor, "N H n K D"], step: Callable[[Tensor, int], Tensor]
+    step: Callable[..., Tensor], *of_chunks: Float[Tensor, "N H n ..."]
 ) -> Float[Tensor, "N H n K D"]:
     """The state that each chunk finds: zeros, then what the step makes of it, chunk by chunk.
 
     Args:
-        gains: Of the shape that is wanted: one state a chunk.
-        step: From the state before chunk i and i to the state after it.
+        step: From a state and what belongs to a chunk to the state after it.
+        of_chunks: What belongs to each chunk; the last has the shape that is wanted.
     """
-    state = torch.zeros_like(gains[:, :, 0])
+    state = torch.zeros_like(of_chunks[-1][:, :, 0])
     states = [state]
-    for i in range(gains.shape[2] - 1):
-        state = step(state, i)
+    # Taken apart once: chunks indexed one by one would each have a gradient as long as all.
+    for chunk in zip(*(x[:, :, :-1].unbind(2) for x in of_chunks), strict=True):
+        state = step(state, *chunk)
         states.append(state)
     return torch.stack(states, 2)

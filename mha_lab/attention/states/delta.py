@@ -80,7 +80,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, *, keys: Tensor | Non
     stored = torch.linalg.solve_triangular(recalled, stored, upper=False, unitriangular=True)
     gains = k.transpose(-1, -2) @ stored
     lost, gained = gains.tensor_split([D], -1)
-    before = states_before(gained, lambda state, i: state - lost[:, :, i] @ state + gained[:, :, i])
+    before = states_before(lambda state, lost, gained: state - lost @ state + gained, lost, gained)
     of_k, of_v = stored.tensor_split([D], -1)
     within = (q @ k.transpose(-1, -2)).tril()
     return join(q @ before + within @ (of_v - of_k @ before), L)

@@ -79,7 +79,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, *, keys: Tensor | None) -> Tensor:
     from_start, to_end = gamma ** (step + 1).view(-1, 1), gamma ** (CHUNK - 1 - step).view(-1, 1)
     gains = (k * to_end.unsqueeze(1)).transpose(-1, -2) @ v
     of_chunk = gamma**CHUNK
-    before = states_before(gains, lambda state, i: gains[:, :, i] + of_chunk * state)
+    before = states_before(lambda state, gain: gain + of_chunk * state, gains)
     within = (q @ k.transpose(-1, -2)) * _decay_matrix(gamma, CHUNK).unsqueeze(1)
     return join((q * from_start.unsqueeze(1)) @ before + within @ v, L)
 
