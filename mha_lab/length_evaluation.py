@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mha_lab import config
+from mha_lab import config, memory
 from mha_lab.errors import UserError
 from mha_lab.evaluation import load_trained
 from mha_lab.prediction import Prediction, first_wrong
@@ -23,7 +23,8 @@ class LengthEvaluation:
     Attributes:
         ranges: one row a range: ``lengths`` ("11-20"), ``beyond`` (longer than in training), how
             many ``sequences``, the measures of ``length_scores`` and their standard errors.
-        lengths: one row a length, with ``length`` in place of ``lengths``.
+        lengths: one row a length, in ascending order, with ``length`` in place of ``lengths``;
+            where ranges overlap, of the first that has it.
         examples: for each range, one sequence with its attention maps: the first whose output is
             wrong, or else the first. None of a model without attention.
         trained: the lengths that the run was trained on; None where that is not known.
@@ -62,7 +63,7 @@ def evaluate_lengths(
     """
     _, parts = load_trained(folder, overrides, checkpoint=checkpoint, trusted=trusted)
     trained = trained_lengths(folder, trusted)
-    rows, lengths, examples = [], [], {}
+    rows, lengths, examples = [], dict[int, dict[str, Any]](), {}
     for low, high in ranges:
         name = f"{low}-{high}"
         try:
@@ -75,9 +76,11 @@ def evaluate_lengths(
         is_beyond = trained is not None and high > trained[1]
         rows.append({"lengths": name, "beyond": is_beyond, **summarise(scores)})
         for row in by_length(scores):
-            is_beyond = trained is not None and row["length"] > trained[1]
-            lengths.append({"length": row.pop("length"), "beyond": is_beyond, **row})
-    return LengthEvaluation(rows, lengths, examples, trained, parts.task.chance)
+            length = row.pop("length")
+            is_beyond = trained is not None and length > trained[1]
+            lengths.setdefault(length, {"length": length, "beyond": is_beyond, **row})
+    by_one = [lengths[length] for length in sorted(lengths)]
+    return LengthEvaluation(rows, by_one, examples, trained, parts.task.chance)
 
 
 def trained_lengths(folder: Path, trusted: Sequence[str] = ()) -> Range | None:
@@ -94,6 +97,7 @@ def _sequences(task: Any, low: int, high: int, samples: int) -> Batch:
             "lengths= needs a task that makes sequences of any length; this run's has those of its "
             "files alone: evaluate it without lengths="
         )
+    memory.require(2 * high * samples * memory.ID, f"samples={samples} of length {high}")
     return task.at_lengths(min_length=low, max_length=high).fixed_split("test", samples)
 
 

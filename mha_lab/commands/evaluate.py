@@ -180,7 +180,8 @@ def _ranges(text: str) -> list[tuple[int, int]]:
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= low <= high <= _LONGEST:
             raise UserError(
-                f"lengths= takes ranges from 1 to {_LONGEST} such as 1-10,11-20, got {part!r}"
+                f"lengths= takes ranges from 1 to {_LONGEST}, the shorter length first, such as "
+                f"1-10,11-20; got {part!r}"
             )
         found.append((low, high))
     if len(set(found)) < len(found):
