@@ -5,10 +5,10 @@
                                                        trains +experiment=TASK and measures it
 
 The first is made of docstrings and configs, and a test holds the page to it. The second trains each
-recipe with three seeds, first all with the first one. In its training range a run has the accuracy
-that its test set gives, all of it; up to twice and up to three times that length, 500 sequences are
-decoded. What is done is kept in outputs/task_table and not done again; minutes= begins no further run
-after that time, and the table then has what there is.
+recipe with three seeds, first all with the first one. In range a run has the accuracy of its whole
+test set; up to twice and up to three times that length, 500 sequences are decoded. What is done is
+kept in outputs/task_table and not done again; minutes= begins no further run after that time, and
+the table then has what there is.
 """
 
 import importlib

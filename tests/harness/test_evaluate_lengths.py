@@ -69,13 +69,13 @@ def test_ranges_that_overlap_count_each_length_once_and_in_order(lab, trained: P
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["lengths=5-3"], "from 1 to 10000, the shorter length first, such as 1-10,11-20; got '5-3'"),
+        (["lengths=5-3"], "the shorter length first, such as 1-10,11-20; got '5-3'"),
         (["lengths=0-3"], "got '0-3'"),
         (["lengths=a"], "got 'a'"),
         (["lengths=1-3,1-3"], "names a range twice"),
         (["lengths=1-3,"], "got ''"),
         (["lengths=1-10", "samples=0"], "samples must be a whole number from 1"),
-        (["lengths=9000", "samples=10000000"], "samples=10000000 of length 9000 would take at least"),
+        (["lengths=9000", "samples=10000000"], "of length 9000 would take at least"),
         (["samples=7"], "samples= goes with lengths="),
         (["lengths=250-300", "samples=7"], "position.max_length=256"),
         (["lengths=1-1", "task.vocab_size=10", "samples=7"], "split is empty"),
