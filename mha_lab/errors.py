@@ -46,7 +46,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     others = [other for other in known if other != word]
     same_end = sorted((o for o in others if o.rpartition(".")[2] == word), key=len)
-    close = same_end or difflib.get_close_matches(word, others, n=1, cutoff=0.5)
+    close = same_end or difflib.get_close_matches(word, others, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -1,15 +1,11 @@
 """Tables and paths in the terminal."""
 
-import re
 import shlex
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from typing import IO
 
 
 def relative(path: Path) -> str:
@@ -20,7 +16,7 @@ def relative(path: Path) -> str:
         return str(path)
 
 
-def wrapped(text: str, stream: TextIO, *, indent: int = 0) -> str:
+def wrapped(text: str, stream: IO[str], *, indent: int = 0) -> str:
     """A text in lines as wide as a terminal, with its words whole; as it is where there is none.
 
     Args:
@@ -57,8 +53,8 @@ def show_table(
 ) -> None:
     """Print a table whose words stay whole.
 
-    Headers are broken into short lines, so that the columns are narrow. Where the terminal is
-    narrower still, or is none, lines run over its edge and nothing is cut off.
+    Headers are broken into short lines, so that the columns are narrow. In a terminal that is
+    narrower still, cells are broken between words; where there is none, each row is one line.
 
     Args:
         columns: The headers.
@@ -68,44 +64,17 @@ def show_table(
         spare: Columns that are left out, one after the other, while a terminal is too narrow.
     """
     from rich.console import Console
-    from rich.measure import Measurement
+
+    from mha_lab.table_shape import fitted
 
     console = Console()
-    cells = [list(row) for row in rows]
-    shown = list(range(len(columns)))
-    left_out = [i for name in spare for i in shown if columns[i] == name]
-    while True:
-        table = _table(columns, cells, shown, len(columns) - numeric)
-        needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
-        if needed <= console.width or not console.is_terminal or not left_out:
-            break
-        shown.remove(left_out.pop(0))
+    table, needed = fitted(
+        columns,
+        list(rows),
+        numeric=numeric,
+        spare=spare,
+        width=console.width if console.is_terminal else None,
+    )
     if title:
         print(title)
     Console(width=max(needed, console.width)).print(table)
-
-
-def _table(
-    columns: Sequence[str], cells: list[list[str]], shown: Sequence[int], first_number: int
-) -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-    for i in shown:
-        header = Text(_on_lines(columns[i]))
-        table.add_column(header, justify="right" if i >= first_number else "left", no_wrap=True)
-    for row in cells:
-        table.add_row(*(Text(row[i]) for i in shown))
-    return table
-
-
-def _on_lines(name: str) -> str:
-    """``val/sequence_accuracy`` in three short lines, ``token accuracy`` in two."""
-    return re.sub(r"([._]|/(?=\w\w))|(?<!,) +", lambda found: (found[1] or "") + "\n", name)

@@ -139,7 +139,12 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
     from mha_lab.reporting.sections import main_table
 
     table: Table = main_table(comparison)
-    spare = ("parameters", "loss")  # of a narrow terminal; the page has them
+    spare = (
+        "parameters",
+        "loss",
+        "seconds to solve",
+        "steps to solve",
+    )  # of a narrow terminal; the page has them
     show_table(table.columns, table.rows, title=document.title, numeric=table.numeric, spare=spare)
     for name in ("index.html", "report.md", "report.csv", "runs.csv"):
         print(relative(out / name))
@@ -149,7 +154,12 @@ def _remarks(comparison: "Comparison", found: "Found") -> list[str]:
     """What a reader of the table alone must know."""
     from mha_lab.reporting.cautions import warnings
 
-    remarks = [text.replace("`", "") for text in warnings(comparison)]
+    remarks = [_after_a_colon(text) for text in warnings(comparison)]
     if found.ignored:
         remarks.append(f"not a run, and none below: {', '.join(found.ignored)}")
     return [f"mha_lab: {remark}" for remark in remarks]
+
+
+def _after_a_colon(sentence: str) -> str:
+    """A sentence of the page, as the terminal says it."""
+    return (sentence[0].lower() + sentence[1:]).rstrip(".").replace("`", "")

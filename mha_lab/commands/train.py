@@ -291,7 +291,7 @@ def summary_text(summary: dict[str, Any], folder: Path) -> str:
     lines = [
         ("test accuracy", f"{summary['test/sequence_accuracy']:.4f} of sequences, "
                           f"{summary['test/token_accuracy']:.4f} of tokens"),
-        ("steps", f"{summary['steps']} ({summary['status']})"),
+        ("steps", f"{summary['steps']:,} ({summary['status']})"),
         ("time", _time_text(summary)),
         ("parameters", f"{summary['parameters']:,}"),
         ("dashboard", f"python -m mha_lab dashboard {setting('logdir', folder.parent)}"),

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from mha_lab.sweeping.plan import Plan
-from mha_lab.sweeping.results import Result, best, number, rank
+from mha_lab.sweeping.results import Result, best, number, rank, reached, seconds
 from mha_lab.sweeping.slots import REASON, Slots
 from mha_lab.sweeping.storage import FAULTS
 from mha_lab.sweeping.worker import SECONDS, STEPS
+from mha_lab.terminal import wrapped
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -78,17 +79,18 @@ class Display:
         for result in sorted(finished, key=lambda result: result.trial.number):
             if result.trial.number not in self.told:
                 self.told.add(result.trial.number)
-                self.console.print(line(self.plan, result), highlight=False, soft_wrap=True)
+                text = wrapped(line(self.plan, result), self.console.file, indent=19)
+                self.console.print(text, highlight=False, soft_wrap=True)
         text = status(self.plan, results, self.slots.size)
         self._progress.update(self._task, completed=len(finished), text=text)
 
 
 def line(plan: Plan, result: Result) -> str:
     """A finished trial in one line."""
-    found = [f"{name} {number(value)}" for name, value in result.objectives.items()]
+    found = [f"{name} {reached(name, value)}" for name, value in result.objectives.items()]
     values = [f"{key}={number(value)}" for key, value in result.trial.params.items()]
-    cost = f"{result.attribute(STEPS, 0)} steps, {number(result.attribute(SECONDS, 0.0))} s"
-    parts = (*found, result.attribute(REASON), " ".join(values), cost)
+    cost = f"{result.attribute(STEPS, 0)} steps, {seconds(result.attribute(SECONDS, 0.0))} s"
+    parts = (cost, *found, result.attribute(REASON), " ".join(values))
     return f"trial {result.trial.number:>3} {result.state:<8} " + "  ".join(p for p in parts if p)
 
 
@@ -100,12 +102,12 @@ def status(plan: Plan, results: list[Result], size: int) -> str:
     ]
     winner = best(results)
     if winner is not None:
-        values = " ".join(number(value) for value in winner.objectives.values())
+        values = " ".join(reached(name, value) for name, value in winner.objectives.items())
         parts.append(f" · best {values} (trial {winner.trial.number})")
     left = seconds_left(results, size)
     if left is not None:
-        minutes, seconds = divmod(round(left), 60)
-        parts.append(f" · {minutes}:{seconds:02d} left")
+        minutes, rest = divmod(round(left), 60)
+        parts.append(f" · {minutes}:{rest:02d} left")
     return "".join(parts)
 
 

@@ -90,9 +90,9 @@ def show(plan: Plan, results: list[Result]) -> None:
         (
             f"{result.trial.number}{' ★' if result.is_best else ''}",
             *(number(result.trial.params.get(key)) for key in plan.space),
-            *(number(result.objectives.get(name)) for name in objectives),
+            *(reached(name, result.objectives.get(name)) for name in objectives),
             number(result.attribute(STEPS, None)),
-            number(result.attribute(SECONDS, None)),
+            seconds(result.attribute(SECONDS, None)),
             result.state,
         )
         for result in results[:MOST_ROWS]
@@ -112,13 +112,23 @@ def number(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def reached(name: str, value: float | None) -> str:
+    """The value of an objective; accuracies with four digits, as everywhere."""
+    return f"{value:.4f}" if value is not None and name.endswith("accuracy") else number(value)
+
+
+def seconds(value: float | None) -> str:
+    """A time, to a tenth."""
+    return "" if value is None else f"{value:.1f}"
+
+
 def _result(plan: Plan, trial: FrozenTrial) -> Result:
     """A trial with its objectives: told by a complete one, read off the metrics of a pruned one."""
     names = plan.settings.objectives
     if trial.state == TrialState.COMPLETE:
         return Result(trial, dict(zip(names, trial.values, strict=True)))
-    reached = trial.user_attrs.get(METRICS, {}) if trial.state == TrialState.PRUNED else {}
-    return Result(trial, {n: reached[n] for n in names} if all(n in reached for n in names) else {})
+    best = trial.user_attrs.get(METRICS, {}) if trial.state == TrialState.PRUNED else {}
+    return Result(trial, {n: best[n] for n in names} if all(n in best for n in names) else {})
 
 
 def _costs(plan: Plan, result: Result) -> tuple[float, ...]:

@@ -1,5 +1,7 @@
 """A sweep from plan to answer."""
 
+import sys
+
 import optuna
 from rich.console import Console
 
@@ -11,14 +13,14 @@ from mha_lab.sweeping.display import Display
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.processes import more_processes
 from mha_lab.sweeping.recipe import write_recipe
-from mha_lab.sweeping.results import Result, best, number, rank, show, write_csv
+from mha_lab.sweeping.results import Result, best, number, rank, reached, show, write_csv
 from mha_lab.sweeping.run_trial import Train
 from mha_lab.sweeping.slots import REASON, Slots
 from mha_lab.sweeping.space import Space, override, read_space
 from mha_lab.sweeping.storage import FAULTS
 from mha_lab.sweeping.study import open_folder
 from mha_lab.sweeping.worker import join, work
-from mha_lab.terminal import setting
+from mha_lab.terminal import setting, wrapped
 
 
 def sweep(plan: Plan, *, train: Train | None = None) -> int:
@@ -42,7 +44,8 @@ def sweep(plan: Plan, *, train: Train | None = None) -> int:
         open_folder(plan, base)
         slots = join(plan, base, size)
         hparams.write_experiment(plan, space)
-        console.print(_opening_line(plan, size), highlight=False, soft_wrap=True)
+        opening = wrapped(_opening_line(plan, size), console.file, indent=2)
+        console.print(opening, highlight=False, soft_wrap=True)
         with more_processes(plan, size), Display(plan, slots, console):
             work(plan, space, slots, train=train)
         return conclude(plan, space, slots, console)
@@ -68,7 +71,10 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
         print(plan.folder)
         return 1
     _draw(plan, space, slots.study, results)
-    print("\n" + "\n".join(_closing_lines(plan, winner)))
+    print(
+        "\n"
+        + "\n".join(wrapped(line, sys.stdout, indent=15) for line in _closing_lines(plan, winner))
+    )
     print(plan.folder)
     return 0
 
@@ -96,11 +102,12 @@ def _draw(plan: Plan, space: Space, study: optuna.Study, results: list[Result]) 
 
 def _closing_lines(plan: Plan, best: Result) -> list[str]:
     params = [override(key, value) for key, value in best.trial.params.items()]
-    found = ", ".join(f"{name} {number(value)}" for name, value in best.objectives.items())
+    short = " ".join(f"{key}={number(value)}" for key, value in best.trial.params.items())
+    found = ", ".join(f"{name} {reached(name, value)}" for name, value in best.objectives.items())
     title = f"trial {best.trial.number} of sweep {plan.name}: {found}"
     command = write_recipe(plan.folder, [*plan.overrides, *params], title)
     lines = [
-        ("best", f"{title} ({' '.join(params)})"),
+        ("best", f"{title} ({short})"),
         ("train it", command),
         ("dashboard", f"python -m mha_lab dashboard {setting('logdir', plan.folder)}"),
         ("sweep folder", ""),
