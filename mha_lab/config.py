@@ -7,7 +7,7 @@ needs the list of variants, models or tasks walks that folder.
 import os
 import re
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,23 @@ def complete(overrides: Sequence[str]) -> list[str]:
     wholes = {part.split("/")[0]: None for part in parts}
     chosen = (w for w in wholes if w not in names and WITH_PARTS in options(w))
     return [*(f"{whole}={WITH_PARTS}" for whole in chosen), *overrides]
+
+
+def usual_run_dir() -> str:
+    """The name that a run's folder is given, with what it is filled in from."""
+    tree = OmegaConf.to_container(OmegaConf.load(config_folder() / "train.yaml"))
+    return str(tree["hydra"]["run"]["dir"])  # type: ignore[call-overload,index]
+
+
+def chosen_parts(choices: Mapping[str, Any]) -> list[str]:
+    """The parts of a run's attention that are others than attention has where nothing is said."""
+    if choices.get("attention") != WITH_PARTS:
+        return []
+    usual = OmegaConf.load(config_folder() / "attention" / f"{WITH_PARTS}.yaml").defaults
+    kept = {f"attention/{group}": option for one in usual for group, option in one.items()}
+    return [
+        choices[group] for group, option in kept.items() if choices.get(group, option) != option
+    ]
 
 
 def options(group: str) -> dict[str, str]:

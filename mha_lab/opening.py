@@ -22,9 +22,11 @@ def describe(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
     """Which run it is: the part of ``summary.json`` that is known before training."""
     uses_attention = parts.module.model.uses_attention
     brought = _brought_position(cfg) if uses_attention else ""
+    parted = ", ".join(config.chosen_parts(cfg.choices)) if uses_attention else ""
     return {
         "task": cfg.choices.task,
         "attention": cfg.choices.attention if uses_attention else "none",
+        **({"attention_parts": parted} if parted else {}),
         "model": cfg.choices.model,
         "position": cfg.choices.position if uses_attention else "none",
         **({"position_of_attention": brought} if brought else {}),
@@ -48,8 +50,11 @@ def names_of_run(cfg: DictConfig) -> list[str]:
     known = {key: cfg.choices.get(key, "?") for key in ("task", "attention", "position", "model")}
     if known["model"] == "recurrent":
         known["attention"] = "none"
-    brought = _brought_position(cfg)
-    return _names(known | ({"position_of_attention": brought} if brought else {}))
+    told = {
+        "position_of_attention": _brought_position(cfg),
+        "attention_parts": ", ".join(config.chosen_parts(cfg.choices)),
+    }
+    return _names(known | {key: text for key, text in told.items() if text})
 
 
 def _names(description: Mapping[str, Any]) -> list[str]:
@@ -59,6 +64,8 @@ def _names(description: Mapping[str, Any]) -> list[str]:
     task, attention, position, model = (
         description[key] for key in ("task", "attention", "position", "model")
     )
+    if "attention_parts" in description:
+        attention = f"{attention} ({description['attention_parts']})"
     if "position_of_attention" in description:
         position = f"{position}, and of its own: {description['position_of_attention']}"
     return [task, attention, position, model]

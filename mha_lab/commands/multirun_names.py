@@ -1,4 +1,4 @@
-"""The folders of a multirun are named by what differs between its runs."""
+"""Folders are named by what was chosen: of a multirun, by what differs between its runs."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,8 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, Transformer
 from hydra.errors import HydraException
 
 _SUBDIR = "hydra.sweep.subdir"
+_RUN_DIR = "hydra.run.dir"
+_ATTENTION = "${hydra:runtime.choices.attention}"
 
 
 def subdir_words(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
@@ -29,6 +31,25 @@ def subdir_words(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
         return []
     varied = [_part(item, groups) for item in parsed if _can_be_a_name(item)]
     return [f"{_SUBDIR}='{'_'.join(['${hydra:job.num}', *varied])}'"] if varied else []
+
+
+def run_dir_words(arguments: Sequence[str], usual: str) -> list[str]:
+    """An override that names a run's folder by the parts of its attention too.
+
+    Args:
+        arguments: the command line of ``train``.
+        usual: the folder's name as the config has it.
+
+    Returns:
+        The one override, with which ``composed`` becomes ``composed_entmax15``; empty where no part
+        is chosen, or the command line names the folder itself.
+    """
+    keys = [word.partition("=")[0].lstrip("+") for word in arguments]
+    parts = [key for key in keys if key.startswith("attention/")]
+    if _RUN_DIR in keys or not parts:
+        return []
+    named = "_".join([_ATTENTION, *(f"${{hydra:runtime.choices.{key}}}" for key in parts)])
+    return [f"{_RUN_DIR}='{usual.replace(_ATTENTION, named)}'"]
 
 
 def _can_be_a_name(item: Override) -> bool:

@@ -11,6 +11,7 @@ from mha_lab.reporting.reading import CHOICES, Run
 # What these say in Python's words, the choice has said already.
 REPEATING = ("_target_", "_partial_")
 _DEFAULT_CHOICES = ("task", "attention", "model", "position")
+_TOLD = {"attention": ("attention_parts", ""), "position": ("position_of_attention", "own: ")}
 _MOST_OTHER_KEYS = 2  # where more keys than these differ, it was a search and not a grid
 
 
@@ -46,12 +47,25 @@ class Group:
     @property
     def words(self) -> list[str]:
         """Its values, each so that it can be read without its key."""
-        return [_word(key, value) for key, value in zip(self.by, self.shown, strict=True)]
+        values = zip(self.by, self.key, self.shown, strict=True)
+        return [_word(key, value, shown) for key, value, shown in values]
+
+    def _told(self, key: str) -> str:
+        """What all summaries say of a choice beside its name: ``entmax15``, ``own: a window``."""
+        if key not in _TOLD or any(other.startswith(f"{key}/") for other in self.by):
+            return ""
+        name, before = _TOLD[key]
+        texts = {str(run.summary.get(name, "")) for run in self.runs}
+        text = texts.pop() if len(texts) == 1 else ""
+        return f"{before}{text}" if text else ""
 
     @property
     def shown(self) -> list[str]:
-        """Its values as tables show them: of a number that was drawn, four digits."""
-        return [short_number(value) for value in self.key]
+        """Its values as tables show them: a number in four digits, a choice with what it brings."""
+        values = zip(self.by, map(short_number, self.key), strict=True)
+        return [
+            f"{value} ({told})" if (told := self._told(key)) else value for key, value in values
+        ]
 
     @property
     def mixed(self) -> dict[str, list[str]]:
@@ -127,7 +141,7 @@ def short_number(text: str) -> str:
     return text if number.is_integer() or len(short) >= len(text) else short
 
 
-def _word(key: str, value: str) -> str:
+def _word(key: str, value: str, shown: str) -> str:
     if value == "none":
-        return f"no {key}"
-    return value if key in CHOICES else f"{key.split('.')[-1]} {value}"
+        return f"no {key}" if shown == value else shown.removeprefix("none ").strip("()")
+    return shown if key in CHOICES else f"{key.split('.')[-1]} {shown}"

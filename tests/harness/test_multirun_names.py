@@ -1,13 +1,17 @@
 """The folders of a multirun: named by what differs, read whatever they are called."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from small_runs import TINY
 
 from mha_lab import cli
-from mha_lab.commands.multirun_names import subdir_words
+from mha_lab.commands.multirun_names import run_dir_words, subdir_words
+from mha_lab.config import load_run
+from mha_lab.opening import names_of_run
+from mha_lab.training.run_folder import read_summary
 
 GROUPS = ["attention", "position", "task"]
 
@@ -64,3 +68,26 @@ def test_the_table_is_of_the_runs_whatever_they_are_called(
     assert [row["seed"] for row in rows] == ["7", "11"]
     assert all((folder / name / "summary.json").is_file() for name in names)
     assert "sequence" in capsys.readouterr().out
+
+
+def test_a_part_of_the_attention_names_the_folder_of_a_single_run():
+    usual = "outputs/${hydra:runtime.choices.attention}_seed${seed}"
+
+    assert run_dir_words(["+experiment=sort", "attention/weighting=entmax15"], usual) == [
+        "hydra.run.dir='outputs/${hydra:runtime.choices.attention}"
+        "_${hydra:runtime.choices.attention/weighting}_seed${seed}'"
+    ]
+    assert run_dir_words(["attention/weighting=entmax15", "hydra.run.dir=mine"], usual) == []
+    assert run_dir_words(["attention=entmax"], usual) == []
+
+
+def test_a_run_says_which_parts_its_attention_has(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path
+):
+    words = ["trainer.max_steps=2", "attention/weighting=entmax15", "attention/pattern=full"]
+    code, _, _ = lab("train", *TINY, *words, f"hydra.run.dir={tmp_path / 'run'}")
+    run = tmp_path / "run"
+
+    assert code == 0
+    assert names_of_run(load_run(run))[1] == "composed (entmax15)"
+    assert read_summary(run)["attention_parts"] == "entmax15"

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from synthetic_runs import write_failed, write_run
 
@@ -129,3 +131,15 @@ def test_attentions_of_several_models_say_which(tmp_path):
         assert not told.mixes_models
     alone = Comparison(runs[:1], ("attention",), "test/sequence_accuracy", tmp_path)
     assert main_table(alone).columns[:2] == ["attention", "n"]
+
+
+def test_what_an_attention_brings_is_told_beside_its_name(tmp_path):
+    folder = write_run(tmp_path / "0", attention="composed", position="none")
+    summary = json.loads((folder / "summary.json").read_text())
+    summary |= {"attention_parts": "entmax15, window", "position_of_attention": "a window"}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    (group,) = group_runs(read_runs([folder]), ["attention", "position"])
+
+    assert group.shown == ["composed (entmax15, window)", "none (own: a window)"]
+    assert group.label == "composed (entmax15, window) · own: a window"
+    assert group.key == ("composed", "none")
