@@ -106,6 +106,48 @@ def test_blocks_give_what_the_reference_gives(weighting: str, mixing: str) -> No
             torch.testing.assert_close(mine, other, rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("name", list(masks()))
+@pytest.mark.parametrize("mixing", ["none", "differential"])
+def test_few_keys_give_what_all_give(name: str, mixing: str) -> None:
+    keys = 37  # enough that two are few
+    steps, parameters = made("top_k", mixing, 2.0 if name in ("none", "heads") else None)
+    steps.weighting.k = 2
+    q = torch.randn(N, H * (1 + (mixing != "none")), L, 3, dtype=torch.float64, requires_grad=True)
+    k = torch.randn(N, q.shape[1] // 2, keys, 3, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(N, HK, keys, D, dtype=torch.float64, requires_grad=True)
+    mask, is_causal = masks()[name]
+    if mask is not None:  # a row that sees a single key, fewer than are looked for, and one without
+        is_bool = mask.dtype == torch.bool
+        mask = torch.nn.functional.pad(mask, (0, keys - S), value=is_bool)
+        mask = mask.expand(*mask.shape[:-2], L, keys).clone()
+        mask[..., 6:8, :] = False if is_bool else -torch.inf
+        mask[..., 6, 0] = is_bool
+    bias = torch.randn(1, H, L, keys, dtype=torch.float64)
+    output = attend(q, k, v, bias, mask, is_causal, steps)
+    whole = weigh(q, k, v, bias, mask, is_causal, steps) @ serve_groups(v, HK, H)
+    torch.testing.assert_close(output, whole, rtol=0, atol=1e-12)
+    grad = torch.randn_like(whole)
+    wanted = [q, k, v, *parameters]
+    ours = torch.autograd.grad(output, wanted, grad, allow_unused=True, create_graph=True)
+    plain = torch.autograd.grad(output, wanted, grad, allow_unused=True, retain_graph=True)
+    theirs = torch.autograd.grad(whole, wanted, grad, allow_unused=True)
+    for mine, quick, other in zip(ours, plain, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-11)
+        torch.testing.assert_close(quick, other, rtol=0, atol=1e-11)
+    assert "ToFew" in names_below(output)
+
+
+def names_below(output: Tensor) -> str:
+    """The graph of an output, as far as it goes."""
+    found, todo = [], [output.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and len(found) < 100:
+            found.append(node.name())
+            todo += [further for further, _ in node.next_functions]
+    return " ".join(found)
+
+
 @pytest.mark.parametrize(
     "weighting", ["softmax", "sparsemax", "entmax15", "stick_breaking", "sigmoid"]
 )

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
 from mha_lab.attention.blockwise.between import Between
+from mha_lab.attention.blockwise.few import ToFew, is_to_few
 from mha_lab.attention.blockwise.function import InBlocks
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import serve_groups
@@ -82,7 +83,7 @@ def attend_in_blocks(
     blocked = None if is_free else allowed.any(-1, keepdim=True).logical_not()
     between = Between(
         over.weighting,
-        steps.scale,
+        steps.scale * (1 if steps.softcap is None else 2 / steps.softcap),
         steps.softcap,
         per_map(opened, H, M),
         None if added is None else per_map(added, H, M),
@@ -110,5 +111,6 @@ def _apply(
     q: Tensor, k: Tensor, v: Tensor, *, others: list[Tensor | None], between: Between
 ) -> Tensor:
     others = [None if x is None else x.to(q.dtype) for x in others]
-    attended: Tensor = InBlocks.apply(between, q, k, v, *others)  # type: ignore[no-untyped-call]
+    way: Any = ToFew if is_to_few(between, k.shape[2], others) else InBlocks
+    attended: Tensor = way.apply(between, q, k, v, *others)
     return attended

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from mha_lab.attention.functional import exchange
 from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS
-from mha_lab.attention.normalise import capped
 
 _FEWEST_ROWS = 32
 """Below that, adding up the gradients of keys and values takes longer than making them."""
@@ -18,7 +17,7 @@ class Between(NamedTuple):
 
     Attributes:
         weighting: From scores (n, h, rows, keys) and opened to weights, by rows.
-        scale: Factor of q·k.
+        factor: What q·k is multiplied by: the scale, and if scores are capped 2 / cap.
         softcap: Bound of the scores, or None.
         opened: True where a query may attend, with rows that see no key open to all, (1 or N, 1 or
             H, L, S).
@@ -30,12 +29,17 @@ class Between(NamedTuple):
     """
 
     weighting: Any
-    scale: float
+    factor: float
     softcap: float | None
     opened: Tensor
     added: Tensor | None
     blocked: Tensor | None
     closed: Tensor | None
+
+    @property
+    def rise(self) -> float:
+        """What the gradients of products by ``chain`` have still to be multiplied by."""
+        return 1.0 if self.softcap is None else 2 * self.softcap
 
 
 class Block(NamedTuple):
@@ -63,38 +67,27 @@ def weights_of(
     bias: Tensor | None,
     before: Tensor | None,
     after: Tensor | None,
-    *,
-    found: Tensor | None = None,
-    is_first: bool = False,
 ) -> Tensor:
-    """The weights that are applied to the values of a block.
+    """The weights that are applied to the values of a block, by operations that have gradients.
 
     Args:
-        scores: (n, h, rows, keys).
+        scores: Products (n, h, rows, keys) times the factor.
         between: What lies between.
         block: Which they are.
         bias: Of the block.
         before: Between heads.
         after: Between heads.
-        found: What the weighting finds for each row (N, H, L, 1), to be found once for both passes.
-        is_first: Whether it is to be found now.
     """
     if before is not None:
         scores = exchange(before, scores)
     if between.softcap is not None:
-        scores = capped(scores, between.softcap)
+        scores = scores.sigmoid() * (2 * between.softcap) - between.softcap
     if bias is not None:
         scores = scores + bias
     added, opened = block.of(between.added), block.of(between.opened)
     if added is not None:
         scores = scores + added
-    if found is None:
-        weights: Tensor = between.weighting(scores, opened)
-    else:
-        of_rows = found[block.n, block.heads, block.rows]
-        if is_first:
-            of_rows.copy_(between.weighting.find(scores))
-        weights = between.weighting(scores, opened, of_rows)
+    weights: Tensor = between.weighting(scores, opened)
     blocked, closed = block.of(between.blocked), block.of(between.closed)
     if blocked is not None:
         weights = weights.masked_fill(blocked, 0.0)

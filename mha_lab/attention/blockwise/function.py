@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from mha_lab.attention.blockwise import chain
 from mha_lab.attention.blockwise.between import Between, Block, cut, weights_of
 from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product
 from mha_lab.attention.multihead.blocks import is_batched
@@ -26,10 +27,11 @@ class InBlocks(Function):
         memory = Memory(q)
         for block in cut(q, k, between, is_mixed=others[-1] is not None):
             n, heads, rows, keys = block
-            scores = memory.product(q[n, heads, rows], k[n, heads, keys], between.scale)
-            parts = _parts(block, others)
-            weights = weights_of(scores, between, block, *parts, found=found, is_first=True)
-            output[n, heads, rows] = weights @ v[n, heads, keys]
+            products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
+            made = chain.forward(
+                products, between, block, *parts_of(block, others), found=found, is_first=True
+            )
+            output[n, heads, rows] = made.applied @ v[n, heads, keys]
         ctx.between = between
         ctx.save_for_backward(found, q, k, v, *others)
         return output
@@ -43,7 +45,7 @@ class InBlocks(Function):
             torch._C.DisableTorchFunction(),  # recorders have seen the call that this belongs to
         ):
             if torch.is_grad_enabled() or is_batched(grad):
-                return None, *_differentiable_gradients(ctx.between, tensors, grad)
+                return None, *differentiable_gradients(ctx.between, tensors, grad)
             return None, *_gradients(ctx.between, tensors, grad, ctx.needs_input_grad[4:], found)
 
 
@@ -60,42 +62,32 @@ def _gradients(
     grad_q = q.new_empty(N, L, H, D).transpose(1, 2)
     # Of keys and values transposed: so the products need not turn the weights.
     grad_k, grad_v = (x.new_zeros(N, H, x.shape[3], x.shape[2]) for x in (k, v))
-    totals = [torch.zeros_like(x) for x, w in zip(others, are_wanted, strict=True) if w]
+    totals = [torch.zeros_like(x) if w else None for x, w in zip(others, are_wanted, strict=True)]
     of_scores, of_weights = Memory(q), Memory(q)
+    slope = between.factor * between.rise
     for block in cut(q, k, between, is_mixed=others[-1] is not None):
         n, heads, rows, keys = block
         q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, heads, keys]
         grad_part = grad[n, heads, rows]
-        scores = of_scores.product(q_part, k_part, between.scale).detach().requires_grad_()
-        parts = [
-            None if x is None else x.detach().requires_grad_(w)
-            for x, w in zip(_parts(block, others), are_wanted, strict=True)
-        ]
-        with torch.enable_grad():
-            weights = weights_of(scores, between, block, *parts, found=found)
-        grad_scores, *of_parts = torch.autograd.grad(
-            weights,
-            [scores, *(x for x in parts if x is not None and x.requires_grad)],
-            of_weights.product(grad_part, v_part),
+        products = of_scores.product(q_part, k_part, between.factor)
+        bias, before, after = parts_of(block, others)
+        made = chain.forward(
+            products, between, block, bias, before, after, found=found, is_first=False
         )
-        add_product(grad_v[n, heads, :, keys], grad_part, weights.detach())
-        add_product(grad_k[n, heads, :, keys], q_part, grad_scores, between.scale)
-        grad_q[n, heads, rows] = scaled_product(
-            grad_scores, k_part.transpose(-1, -2), between.scale
+        add_product(grad_v[n, heads, :, keys], grad_part, made.applied)
+        of_block = chain.backward(
+            made, of_weights.product(grad_part, v_part), between, block, before, after
         )
-        for total, part in zip(_parts(block, totals), of_parts, strict=True):
-            assert total is not None
-            total += part
-    of_others = iter(totals)
-    return (
-        grad_q,
-        grad_k.transpose(2, 3),
-        grad_v.transpose(2, 3),
-        *(next(of_others) if w else None for w in are_wanted),
-    )
+        grad_products, *of_others = of_block
+        add_product(grad_k[n, heads, :, keys], q_part, grad_products, slope)
+        grad_q[n, heads, rows] = scaled_product(grad_products, k_part.transpose(-1, -2), slope)
+        for total, more in zip(parts_of(block, totals), of_others, strict=True):
+            if total is not None and more is not None:
+                total += more.sum_to_size(total.shape)
+    return grad_q, grad_k.transpose(2, 3), grad_v.transpose(2, 3), *totals
 
 
-def _differentiable_gradients(
+def differentiable_gradients(
     between: Between, tensors: list[Tensor | None], grad: Tensor
 ) -> tuple[Tensor | None, ...]:
     """The gradients, of operations that have a gradient themselves, all at once."""
@@ -107,8 +99,8 @@ def _differentiable_gradients(
         assert k is not None
         assert v is not None
         everything = Block(*(slice(None) for _ in range(4)))
-        scores = scaled_product(q, k, between.scale)
-        output = weights_of(scores, between, everything, *others) @ v
+        products = scaled_product(q, k, between.factor)
+        output = weights_of(products, between, everything, *others) @ v
         inputs = [q, k, v, *others]
         wanted = [x for x in inputs if x is not None and x.requires_grad]
         found = torch.autograd.grad(output, wanted, grad, create_graph=is_twice)
@@ -116,6 +108,6 @@ def _differentiable_gradients(
     return tuple(next(grads) if x is not None and x.requires_grad else None for x in inputs)
 
 
-def _parts(block: Block, others: Any) -> list[Tensor | None]:
+def parts_of(block: Block, others: Any) -> list[Tensor | None]:
     """What belongs to a block of a bias; matrices between heads belong to each."""
     return [block.of(x) if x is not None and x.ndim == 4 else x for x in others]

@@ -9,7 +9,7 @@ weights_j = max(z_j / 2 - τ, 0)², with the τ for which a row sums to 1.
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_lab.attention.weighting.sparse import entmax15, find_threshold
+from mha_lab.attention.weighting.sparse import entmax15, find_threshold, sparse_gradient
 
 
 class Entmax15(nn.Module):
@@ -25,6 +25,10 @@ class Entmax15(nn.Module):
     ) -> Float[Tensor, "N H L S"]:
         """Entmax of each row, whose threshold may have been found before."""
         return entmax15(scores, found)
+
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+        """That of the scores."""
+        return sparse_gradient(weights.sqrt(), grad)
 
     def find(self, scores: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L 1"]:
         """The threshold of each row."""

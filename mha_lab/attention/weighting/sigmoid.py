@@ -7,6 +7,7 @@ With the bias, a row begins with a sum of about 1. n is the number of keys that 
    section 3. https://arxiv.org/abs/2409.04431
 """
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -23,4 +24,9 @@ class Sigmoid(nn.Module):
         self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
     ) -> Float[Tensor, "N H L S"]:
         """σ(scores − log n)."""
-        return (scores - number_of_keys(allowed, scores.dtype).log()).sigmoid()
+        return (scores - number_of_keys(allowed, scores.dtype).log()).sigmoid_()
+
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+        """That of the scores."""
+        grad_scores: Tensor = torch.ops.aten.sigmoid_backward(grad, weights)
+        return grad_scores

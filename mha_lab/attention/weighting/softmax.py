@@ -6,10 +6,18 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from mha_lab.attention.parts import SoftmaxOver
+
+
+def softmax_gradient(
+    weights: Float[Tensor, "... S"], grad: Float[Tensor, "... S"]
+) -> Float[Tensor, "... S"]:
+    """That of the scores, from the weights and theirs."""
+    return torch._softmax_backward_data(grad, weights, -1, weights.dtype)
 
 
 class Softmax(nn.Module):
@@ -23,6 +31,10 @@ class Softmax(nn.Module):
     ) -> Float[Tensor, "N H L S"]:
         """Each row in proportion to the exponentials of its scores."""
         return scores.softmax(-1)
+
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+        """That of the scores."""
+        return softmax_gradient(weights, grad)
 
     def as_softmax(self, allowed: Callable[[], Tensor]) -> SoftmaxOver:
         """It is the softmax itself."""

@@ -73,6 +73,20 @@ def find_threshold(scores: Float[Tensor, "... S"], power: int) -> Float[Tensor, 
     return tau
 
 
+def sparse_gradient(
+    slopes: Float[Tensor, "... S"], grad: Float[Tensor, "... S"]
+) -> Float[Tensor, "... S"]:
+    """The gradient of the scores.
+
+    Args:
+        slopes: The weights to the power of 1 - 1/p, 0 where these are.
+        grad: Of the weights.
+    """
+    changed = slopes * grad
+    mean = changed.sum(-1, keepdim=True) / slopes.sum(-1, keepdim=True)
+    return changed.addcmul_(slopes, mean, value=-1)
+
+
 def _are_near(moved: Tensor, tau: Tensor, power: int) -> bool:
     """Whether a next step would be rounding; those of entmax are squared from one to the next."""
     if power == 1:
@@ -113,6 +127,4 @@ class _Sparse(Function):
             slopes = torch.where(roots > 0, slopes.sqrt(), 0.0)
         else:
             slopes = roots
-        changed = slopes * grad
-        mean = changed.sum(-1, keepdim=True) / slopes.sum(-1, keepdim=True)
-        return changed.addcmul_(slopes, mean, value=-1), None, None
+        return sparse_gradient(slopes, grad), None, None

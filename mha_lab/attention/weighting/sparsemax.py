@@ -8,7 +8,7 @@ weights_j = max(z_j - τ, 0), with the τ for which a row sums to 1.
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_lab.attention.weighting.sparse import find_threshold, sparsemax
+from mha_lab.attention.weighting.sparse import find_threshold, sparse_gradient, sparsemax
 
 
 class Sparsemax(nn.Module):
@@ -24,6 +24,10 @@ class Sparsemax(nn.Module):
     ) -> Float[Tensor, "N H L S"]:
         """Sparsemax of each row, whose threshold may have been found before."""
         return sparsemax(scores, found)
+
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+        """That of the scores."""
+        return sparse_gradient(weights.sign(), grad)
 
     def find(self, scores: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L 1"]:
         """The threshold of each row."""

@@ -31,6 +31,10 @@ class StickBreaking(nn.Module):
         weights: Tensor = _Shares.apply(scores)  # type: ignore[no-untyped-call]
         return weights
 
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+        """That of the scores."""
+        return _gradient(scores, weights, grad)
+
     def refuse(self, *, is_causal: bool, is_cross: bool) -> None:
         """Only causal self-attention has a nearest key to begin with."""
         if is_cross or not is_causal:
@@ -56,7 +60,10 @@ class _Shares(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         scores, weights = ctx.saved_tensors
-        # A key takes from itself and from all that come after it on the way back.
-        gained = grad * weights
-        grad_scores: Tensor = gained - scores.sigmoid() * gained.cumsum(-1)
-        return grad_scores
+        return _gradient(scores, weights, grad)
+
+
+def _gradient(scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    # A key takes from itself and from all that come after it on the way back.
+    gained = grad * weights
+    return gained.addcmul(scores.sigmoid(), gained.cumsum(-1), value=-1)

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from mha_lab.attention.weighting.softmax import softmax_gradient
 from mha_lab.ranges import Size
 
 
@@ -31,6 +32,11 @@ class TopK(nn.Module):
         super().__init__()
         self.k = k
 
+    @property
+    def most_keys(self) -> int:
+        """K."""
+        return self.k
+
     def forward(
         self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
     ) -> Float[Tensor, "N H L S"]:
@@ -39,6 +45,10 @@ class TopK(nn.Module):
             return scores.softmax(-1)
         best, where = scores.topk(self.k, dim=-1, sorted=False)
         return torch.zeros_like(scores).scatter(-1, where, best.softmax(-1))
+
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+        """That of the scores."""
+        return softmax_gradient(weights, grad)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""
