@@ -21,6 +21,9 @@ from mha_lab.attention.multihead.blocks import is_plain
 from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
 from mha_lab.attention.parts import SoftmaxOver, ask
 
+_FEW = 2**11
+"""Maps of so few weights are subtracted sooner than the kernel has run for each."""
+
 _KERNEL = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _KERNEL_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
@@ -54,6 +57,7 @@ def attend_fused(
         or steps.softcap is not None
         or not ask(steps.mixing, "is_within_heads", False)
         or (M > 1 and dropout_p > 0)  # the maps would be dropped apart
+        or (M > 1 and q.is_cpu and q.shape[2] * k.shape[2] <= _FEW)
     ):
         return None
 

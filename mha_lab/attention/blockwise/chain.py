@@ -21,6 +21,7 @@ class Chain(NamedTuple):
         products: What the steps began with, if heads exchange them.
         squashed: σ of what the softcap was given, if there is one.
         scores: What the weighting was given.
+        found: What the weighting has found for each row (n, h, rows, 1), if it finds something.
         weights: What the weighting made of them, with a graph where it has no gradient by hand.
         unmixed: What heads exchanged after it.
         applied: What is applied to the values.
@@ -29,6 +30,7 @@ class Chain(NamedTuple):
     products: Tensor
     squashed: Tensor | None
     scores: Tensor
+    found: tuple[Tensor, ...]
     weights: Tensor
     unmixed: Tensor
     applied: Tensor
@@ -39,7 +41,7 @@ class Gradients(NamedTuple):
 
     Attributes:
         products: Those of the products, divided by ``between.rise``.
-        scores: Those of the scores, and so of a bias.
+        scores: Those of the scores, and so of a bias, if there is one.
         before: Of the matrix between heads, if there is one.
         after: Of the other.
     """
@@ -106,7 +108,7 @@ def forward(
     unmixed = _without(block.of(between.blocked), weights.detach())
     applied = unmixed if after is None else exchange(after, unmixed)
     applied = _without(block.of(between.closed), applied)
-    return Chain(products, squashed, scores, weights, unmixed, applied)
+    return Chain(products, squashed, scores, rows, weights, unmixed, applied)
 
 
 def backward(
@@ -116,6 +118,8 @@ def backward(
     block: Block,
     before: Tensor | None,
     after: Tensor | None,
+    *,
+    has_bias: bool,
 ) -> Gradients:
     """The gradients of a block.
 
@@ -126,6 +130,7 @@ def backward(
         block: Which they are.
         before: Between heads.
         after: Between heads.
+        has_bias: Whether the gradient of the scores is wanted, for a bias.
     """
     grad, grad_after = _through(after, chain.unmixed, _without(block.of(between.closed), grad))
     grad = _without(block.of(between.blocked), grad)
@@ -133,11 +138,11 @@ def backward(
     if by_hand is None:
         (grad,) = torch.autograd.grad(chain.weights, chain.scores, grad)
     else:
-        grad = by_hand(chain.scores, chain.weights, grad)
-    grad_scores = grad
+        grad = by_hand(chain.scores, chain.weights, grad, *chain.found)
+    grad_scores = grad.clone() if has_bias and between.softcap is not None else grad
     if between.softcap is not None:
         assert chain.squashed is not None
-        grad = torch.ops.aten.sigmoid_backward(grad, chain.squashed)
+        grad = torch.ops.aten.sigmoid_backward(grad, chain.squashed, grad_input=grad)
     grad, grad_before = _through(before, chain.products, grad)
     grad_before = None if grad_before is None else grad_before * between.rise
     return Gradients(grad, grad_scores, grad_before, grad_after)

@@ -75,8 +75,9 @@ def _gradients(
             products, between, block, bias, before, after, found=found, is_first=False
         )
         add_product(grad_v[n, heads, :, keys], grad_part, made.applied)
+        grad_weights = of_weights.product(grad_part, v_part)
         of_block = chain.backward(
-            made, of_weights.product(grad_part, v_part), between, block, before, after
+            made, grad_weights, between, block, before, after, has_bias=are_wanted[0]
         )
         grad_products, *of_others = of_block
         add_product(grad_k[n, heads, :, keys], q_part, grad_products, slope)

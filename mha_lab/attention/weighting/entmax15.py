@@ -9,7 +9,7 @@ weights_j = max(z_j / 2 - τ, 0)², with the τ for which a row sums to 1.
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_lab.attention.weighting.sparse import entmax15, find_threshold, sparse_gradient
+from mha_lab.attention.weighting.sparse import entmax15, find_threshold, roots_of, sparse_gradient
 
 
 class Entmax15(nn.Module):
@@ -26,9 +26,9 @@ class Entmax15(nn.Module):
         """Entmax of each row, whose threshold may have been found before."""
         return entmax15(scores, found)
 
-    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor, found: Tensor) -> Tensor:
         """That of the scores."""
-        return sparse_gradient(weights.sqrt(), grad)
+        return sparse_gradient(roots_of(scores, found), grad)
 
     def find(self, scores: Float[Tensor, "N H L S"]) -> Float[Tensor, "N H L 1"]:
         """The threshold of each row."""

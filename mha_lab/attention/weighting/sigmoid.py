@@ -28,5 +28,5 @@ class Sigmoid(nn.Module):
 
     def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
         """That of the scores."""
-        grad_scores: Tensor = torch.ops.aten.sigmoid_backward(grad, weights)
+        grad_scores: Tensor = torch.ops.aten.sigmoid_backward(grad, weights, grad_input=grad)
         return grad_scores

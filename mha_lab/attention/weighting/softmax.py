@@ -16,8 +16,8 @@ from mha_lab.attention.parts import SoftmaxOver
 def softmax_gradient(
     weights: Float[Tensor, "... S"], grad: Float[Tensor, "... S"]
 ) -> Float[Tensor, "... S"]:
-    """That of the scores, from the weights and theirs."""
-    return torch._softmax_backward_data(grad, weights, -1, weights.dtype)
+    """That of the scores, from the weights and theirs, where theirs lies."""
+    return torch._softmax_backward_data(grad, weights, -1, weights.dtype, grad_input=grad)
 
 
 class Softmax(nn.Module):

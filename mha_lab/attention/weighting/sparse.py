@@ -87,6 +87,12 @@ def sparse_gradient(
     return changed.addcmul_(slopes, mean, value=-1)
 
 
+def roots_of(scores: Float[Tensor, "... S"], tau: Float[Tensor, "... 1"]) -> Float[Tensor, "... S"]:
+    """The square roots of the weights of entmax; those of torch take ten times as long."""
+    roots = (scores - tau).clamp_(min=0)
+    return roots.div_(torch.linalg.vector_norm(roots, dim=-1, keepdim=True))
+
+
 def _are_near(moved: Tensor, tau: Tensor, power: int) -> bool:
     """Whether a next step would be rounding; those of entmax are squared from one to the next."""
     if power == 1:
@@ -107,11 +113,11 @@ class _Sparse(Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, power: int, tau: Tensor | None) -> Tensor:
         tau = find_threshold(scores, power) if tau is None else tau
-        roots = (scores - tau).clamp_(min=0)
         if power == 1:
+            roots = (scores - tau).clamp_(min=0)
             weights = roots.div_(roots.sum(-1, keepdim=True))
         else:
-            roots /= torch.linalg.vector_norm(roots, dim=-1, keepdim=True)
+            roots = roots_of(scores, tau)
             weights = roots.square()
         ctx.power = power
         ctx.save_for_backward(roots, weights)

@@ -25,7 +25,7 @@ class Sparsemax(nn.Module):
         """Sparsemax of each row, whose threshold may have been found before."""
         return sparsemax(scores, found)
 
-    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor, found: Tensor) -> Tensor:
         """That of the scores."""
         return sparse_gradient(weights.sign(), grad)
 

@@ -66,4 +66,4 @@ class _Shares(Function):
 def _gradient(scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
     # A key takes from itself and from all that come after it on the way back.
     gained = grad * weights
-    return gained.addcmul(scores.sigmoid(), gained.cumsum(-1), value=-1)
+    return gained.addcmul(gained.cumsum(-1), scores.sigmoid(), value=-1)
