@@ -13,12 +13,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from mha_lab.recording.heads import with_heads
 from mha_lab.recording.products import COMPOSING, PRODUCTS, meeting_with_values
 from mha_lab.recording.softmaxes import Fate, Softmax, is_softmax, softmax_axis
 
@@ -132,7 +134,7 @@ class SoftmaxTracker:
 
     def _begin(self, scores: Tensor, result: Tensor, axis: int) -> None:
         module = self._module_now()
-        softmax = Softmax(module or "", result.ndim)
+        softmax = Softmax(module or "", tuple(result.shape))
         if module is not None:
             self.softmaxes.append(softmax)
         twin = None
@@ -169,7 +171,8 @@ class SoftmaxTracker:
             if not is_first:
                 return None
             weights = None if source.twin is None else meeting.arrange(source.twin)
-            return Found(weights, meeting.values, source.softmaxes)
+            parted = partial(with_heads, shapes=[one.shape for one in source.softmaxes])
+            return Found(parted(weights), parted(meeting.values), source.softmaxes)
         _all_become(Fate.LOST, sources)
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -26,3 +26,20 @@ def as_heads(tensor: Tensor, heads_of: HeadsOf) -> Tensor:
     if tensor.ndim > 4:
         return tensor.flatten(1, -3)
     return tensor.reshape((1,) * (4 - tensor.ndim) + tensor.shape)
+
+
+def with_heads(tensor: Tensor | None, shapes: Sequence[Sequence[int]]) -> Tensor | None:
+    """Part samples and heads again that were joined after the softmax, as ``torch.bmm`` wants it.
+
+    Args:
+        tensor: (N·H, A, B), or any other, which stays as it is.
+        shapes: Of the softmaxes that it comes from: (N, H, L, S), or any other.
+
+    Returns:
+        (N, H, A, B) where all softmaxes had the same N and H, and N·H is the first axis.
+    """
+    leading = {tuple(shape[:2]) if len(shape) == 4 else () for shape in shapes}
+    first = leading.pop() if len(leading) == 1 else ()
+    if tensor is None or tensor.ndim != 3 or not first or first[0] * first[1] != tensor.shape[0]:
+        return tensor
+    return tensor.reshape(*first, *tensor.shape[1:])

@@ -33,12 +33,12 @@ class Softmax:
 
     Attributes:
         module: The path of the module that computed it.
-        ndim: How many axes it has.
+        shape: Of its result.
         fate: What became of it.
     """
 
     module: str
-    ndim: int
+    shape: tuple[int, ...]
     fate: Fate = Fate.UNSEEN
 
     def becomes(self, fate: Fate) -> None:
@@ -52,7 +52,7 @@ class Softmax:
         Weights without batch and heads that meet no values are a classifier's or a router's.
         """
         if self.fate in (Fate.UNSEEN, Fate.CHOSE):
-            return self.ndim > 2
+            return len(self.shape) > 2
         return self.fate in (Fate.LOST, Fate.MULTIPLIED)
 
 

@@ -71,7 +71,7 @@ def why_empty(
             f"{scripted[0]} is TorchScript, into which nobody can look; record the Python module"
         )
     if not reasons and not has_run:
-        reasons = ["the model was not called inside the block"]
+        reasons = ["the model was not called inside the block, in the thread that opened it"]
     elif not reasons:
         reasons = [
             "its modules called no attention function of torch, nor a softmax that could be one "

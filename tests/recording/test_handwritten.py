@@ -83,8 +83,6 @@ def test_every_way_to_write_it(how):
     (one,) = maps
     assert one.weights.dtype in (torch.float32, torch.float64)
     weights = one.weights.float()
-    if how in ("joined", "added"):  # nothing says which of N·H is which: one head a "sample"
-        weights = weights.view(N, H, L, S)
     expected = by_hand(q, k, mask)
     if how == "in_place":  # what is applied, before dropout
         expected[:, 0] = 0
@@ -106,6 +104,21 @@ def test_heads_are_told_apart_where_the_module_says_how_many():
         module(q, k)
     mask = torch.ones(L, S, dtype=torch.bool)
     assert_close(maps[0].weights, by_hand(q, k, mask)[:2, [1]], atol=1e-6, rtol=0)
+
+
+def test_heads_that_are_joined_after_the_softmax_are_told_apart_by_it():
+    class Joined(nn.Module):
+        def forward(self, q, k):
+            weights = (q @ k.mT).softmax(-1).flatten(0, 1)
+            return torch.bmm(weights, k.flatten(0, 1))
+
+    q, k = torch.randn(N, H, L, D), torch.randn(N, H, S, D)
+    module = Joined()
+    with record_attention(module, softmax=True, values=True, heads=[1], samples=2) as maps:
+        module(q, k)
+    mask = torch.ones(L, S, dtype=torch.bool)
+    assert_close(maps[0].weights, by_hand(q, k, mask)[:2, [1]], atol=1e-6, rtol=0)
+    assert_close(maps[0].value_norms, k.norm(dim=-1)[:2, [1]], atol=1e-6, rtol=0)
 
 
 def test_rows_without_any_key_are_zero():
