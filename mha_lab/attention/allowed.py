@@ -67,6 +67,40 @@ def take_apart(mask: Mask | None, is_causal: bool, L: int, S: int, device: torch
     return Allowed(allowed, open_rows(allowed), mask.masked_fill(allowed.logical_not(), 0.0))
 
 
+def with_bias(
+    bias: Tensor | None,
+    mask: Mask | None,
+    is_causal: bool,
+    q: Tensor,
+    S: int,
+    *,
+    row_scale: Tensor | None = None,
+) -> tuple[Mask | None, bool]:
+    """One mask of all that is added to the scores, as a kernel takes it.
+
+    Args:
+        bias: Added to the scores, or None.
+        mask: Inside mask, or None.
+        is_causal: Whether query i sees keys 0..i only; then there is no mask.
+        q: Queries (N, H, L, D).
+        S: Keys.
+        row_scale: What each row of all that is added is multiplied by; None means 1.
+
+    Returns:
+        The mask, and what is left of is_causal.
+    """
+    is_bool = mask is None or mask.dtype == torch.bool
+    if bias is None and (is_bool or row_scale is None):
+        return mask, is_causal
+    allowed, _, added = take_apart(mask, is_causal, q.shape[2], S, q.device)
+    total = added if bias is None else bias if added is None else bias + added
+    assert total is not None
+    total = total if row_scale is None else total * row_scale
+    is_free = mask is None and not is_causal
+    total = total if is_free else total.masked_fill(allowed.logical_not(), -torch.inf)
+    return total.to(q.dtype), False
+
+
 def open_rows(allowed: Tensor) -> Tensor:
     """Let rows that see no key see every key."""
     return allowed | allowed.any(-1, keepdim=True).logical_not()

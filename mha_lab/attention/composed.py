@@ -31,23 +31,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_lab.attention import parts
-from mha_lab.attention.allowed import restrict
 from mha_lab.attention.cache import Cache
-from mha_lab.attention.grouped import check_kv_heads, join_maps, project_grouped, serve_groups
+from mha_lab.attention.grouped import check_kv_heads, project_grouped, serve_groups
 from mha_lab.attention.mixing.none import NoMixing
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.masks import (
     Sizes,
     check_masks,
-    merge_masks,
     warn_if_zeros_and_ones,
 )
-from mha_lab.attention.multihead.projection import Heads, join_heads
+from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.normalise import make_norm
 from mha_lab.attention.patterns.full import Full
 from mha_lab.attention.pipeline import Steps, attend, weigh
+from mha_lab.attention.seen import bias_of_maps, seen
 from mha_lab.attention.shown import weigh_values
-from mha_lab.attention.telling import bias_of, check_position, extend, turned
+from mha_lab.attention.telling import check_position, extend, turned
 from mha_lab.attention.weighting.softmax import Softmax
 from mha_lab.ranges import Positive, Probability, Size
 
@@ -98,14 +97,9 @@ class ComposedAttention(nn.Module):
         cross: Literal["refuse", "full"] = "refuse",
         bias: bool = True,
     ) -> None:
-        check_sizes(embed_dim, num_heads, dropout)
         kv_heads = num_heads if kv_heads is None else kv_heads
-        check_kv_heads(kv_heads, num_heads)
-        if softcap is not None and not 0 < softcap < math.inf:
-            raise ValueError(f"softcap must be above 0, or None, got {softcap}")
-        if cross not in ("refuse", "full"):
-            raise ValueError(f"cross must be refuse or full, got {cross!r}")
-        check_position(position)
+        check_sizes(embed_dim, num_heads, dropout)
+        _check_choices(kv_heads, num_heads, softcap, cross, position)
         super().__init__()
         self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim, self.dropout = embed_dim // num_heads, dropout
@@ -236,16 +230,16 @@ class ComposedAttention(nn.Module):
         check_masks(attn_mask, key_padding_mask, query, sizes)
         if not (self.has_judged_float_mask or torch.compiler.is_compiling()):
             self.has_judged_float_mask = warn_if_zeros_and_ones(attn_mask, key_padding_mask)
-        bias = self._bias(q, k, x, start)
-        mask, is_causal = merge_masks(
-            attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q
+        bias, mask, is_causal = seen(
+            attn_mask,
+            key_padding_mask,
+            is_causal=is_causal,
+            sizes=sizes,
+            like=q,
+            pattern=self._pattern(sizes, is_cross=key is not query, device=q.device),
+            bias=bias_of_maps(self.position, q, k, x, start, num_heads=self.num_heads),
+            bias_blocks=parts.ask(self.position, "blocks", False),
         )
-        pattern = self._pattern(sizes, is_cross=key is not query, device=q.device)
-        mask, is_causal = restrict(mask, is_causal, pattern)
-        if bias is not None and parts.ask(self.position, "blocks", False):
-            # What is blocked must be known as such: not every weighting makes 0 of -inf.
-            mask, is_causal = restrict(mask, is_causal, bias > -torch.inf)
-            bias = bias.masked_fill(bias == -torch.inf, 0.0)
         dropout_p = self.dropout if self.training else 0.0
         weights = weigh(q, k, v, bias, mask, is_causal, self.steps) if need_weights else None
         if weights is None:
@@ -264,14 +258,6 @@ class ComposedAttention(nn.Module):
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output, weights
 
-    def _bias(self, q: Heads, k: Heads, x: Tensor, start: int) -> Tensor | None:
-        """What the encoding adds to the scores, told of whole heads."""
-        if self.position is None or hasattr(self.position, "rotate"):
-            return None
-        q = join_maps(q, self.maps_per_head)
-        k = serve_groups(join_maps(k, self.maps_per_head), self.kv_heads, self.num_heads)
-        return bias_of(self.position, q, k, x, start)
-
     def _pattern(self, sizes: Sizes, *, is_cross: bool, device: torch.device) -> Tensor | None:
         if is_cross and self.cross == "full":
             return None
@@ -286,3 +272,14 @@ class ComposedAttention(nn.Module):
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, kv_heads={self.kv_heads}, "
             f"softcap={self.softcap}, cross={self.cross}"
         )
+
+
+def _check_choices(
+    kv_heads: int, num_heads: int, softcap: float | None, cross: str, position: nn.Module | None
+) -> None:
+    check_kv_heads(kv_heads, num_heads)
+    if softcap is not None and not 0 < softcap < math.inf:
+        raise ValueError(f"softcap must be above 0, or None, got {softcap}")
+    if cross not in ("refuse", "full"):
+        raise ValueError(f"cross must be refuse or full, got {cross!r}")
+    check_position(position)

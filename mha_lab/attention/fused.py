@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-from mha_lab.attention.allowed import per_map, take_apart
+from mha_lab.attention.allowed import per_map, take_apart, with_bias
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.multihead.blocks import is_plain
@@ -68,7 +68,7 @@ def attend_fused(
     if over.extra_score is not None and not _may_use_sums(q, k, mask, bias, dropout_p):
         return None
     q = q if over.row_scale is None else q * over.row_scale.to(q.dtype)
-    mask, is_causal = _with_bias(bias, mask, is_causal, over.row_scale, q, k.shape[2])
+    mask, is_causal = with_bias(bias, mask, is_causal, q, k.shape[2], row_scale=over.row_scale)
     k, v = (serve_groups(x, steps.kv_heads, H) for x in (k, v))
     scale = steps.scale
     if M > 1:  # kernels want keys and values of one width
@@ -101,27 +101,6 @@ def _may_use_sums(
         and q.numel() > 0
         and k.numel() > 0
     )
-
-
-def _with_bias(
-    bias: Tensor | None,
-    mask: Mask | None,
-    is_causal: bool,
-    row_scale: Tensor | None,
-    q: Tensor,
-    S: int,
-) -> tuple[Mask | None, bool]:
-    """One mask of all that is added, in which rows are scaled as the queries are."""
-    is_bool = mask is None or mask.dtype == torch.bool
-    if bias is None and (is_bool or row_scale is None):
-        return mask, is_causal
-    allowed, _, added = take_apart(mask, is_causal, q.shape[2], S, q.device)
-    total = added if bias is None else bias if added is None else bias + added
-    assert total is not None
-    total = total if row_scale is None else total * row_scale
-    is_free = mask is None and not is_causal
-    total = total if is_free else total.masked_fill(allowed.logical_not(), -torch.inf)
-    return total.to(q.dtype), False
 
 
 class _Beside(Function):

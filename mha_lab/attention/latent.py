@@ -19,13 +19,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.allowed import with_bias
 from mha_lab.attention.cache import Cache
-from mha_lab.attention.functional import Mask
+from mha_lab.attention.multihead.attend import attend
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.masks import Sizes, check_masks, merge_masks
 from mha_lab.attention.multihead.projection import Heads, join_heads
-from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
-from mha_lab.attention.multihead.weights import weights_apart
 from mha_lab.attention.telling import bias_of, extend, turned
 from mha_lab.ranges import Probability, Size
 
@@ -137,8 +136,9 @@ class LatentAttention(nn.Module):
         mask, is_causal = merge_masks(
             attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q
         )
-        mask, is_causal = self._with_bias(q, k, x, mask, is_causal, start)
-        output, weights = _attend(
+        bias = None if self.rotary_dim else bias_of(self.position, q, k, x, start)
+        mask, is_causal = with_bias(bias, mask, is_causal, q, sizes.S)
+        output, weights = attend(
             q,
             k,
             F.pad(v, (0, self.rotary_dim)),  # kernels want values as wide as keys
@@ -190,42 +190,6 @@ class LatentAttention(nn.Module):
         both = self.kv_up(narrow).unflatten(-1, (self.num_heads, 2 * self.head_dim))
         k, v = both.transpose(1, 2).chunk(2, -1)
         return k, v
-
-    def _with_bias(
-        self, q: Heads, k: Heads, x: Tensor, mask: Mask | None, is_causal: bool, start: int
-    ) -> tuple[Mask | None, bool]:
-        """Add to the mask what an encoding that acts on the scores has to say."""
-        bias = None if self.rotary_dim else bias_of(self.position, q, k, x, start)
-        if bias is None:
-            return mask, is_causal
-        bias = bias.to(q.dtype)
-        if is_causal:
-            mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
-        if mask is None:
-            return bias, False
-        if mask.dtype == torch.bool:
-            return torch.where(mask, bias, -torch.inf), False
-        return mask + bias, False
-
-
-def _attend(
-    q: Heads,
-    k: Heads,
-    v: Heads,
-    mask: Mask | None,
-    *,
-    is_causal: bool,
-    dropout_p: float,
-    need_weights: bool,
-    average: bool,
-) -> tuple[Heads, Tensor | None]:
-    """Torch's kernel, and the weights apart; or both together, where that is faster."""
-    if need_weights and dropout_p == 0 and is_faster_together(q, k, v, mask):
-        return attend_with_weights(q, k, v, mask, is_causal, average)
-    output = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
-    if not need_weights:
-        return output, None
-    return output, weights_apart(q, k, mask, is_causal=is_causal, average=average)
 
 
 def _check_ranks(**ranks: int) -> None:

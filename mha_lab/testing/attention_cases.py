@@ -20,6 +20,9 @@ Factory = Callable[..., nn.Module]
 N, L, S, H = 2, 5, 7, 4
 E = 6 * H
 
+LONG = 131
+"""A length at which the weights are so many that they may be made in another way."""
+
 
 @dataclass(frozen=True)
 class Case:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from mha_lab.testing.attention_cases import Case, Factory, make
+from mha_lab.testing.attention_cases import LONG, Case, E, Factory, N, make
 from mha_lab.testing.running import Check, require, same
 
 
@@ -17,6 +17,7 @@ def mode_checks() -> list[Check]:
     """The checks of modes that are fast, each a function of the factory."""
     return [
         need_weights_keeps_the_output,
+        long_calls_give_the_same,
         training_keeps_the_output,
         eval_is_deterministic,
         copies_give_the_same_output,
@@ -34,6 +35,29 @@ def need_weights_keeps_the_output(factory: Factory) -> None:
             with_weights[0],
             "need_weights must not change the output",
         )
+
+
+def long_calls_give_the_same(factory: Factory) -> None:
+    """Outputs and gradients do not depend on need_weights where the ways to them may part."""
+    case = make(factory)
+    case.module.double()
+    x = torch.randn(N, LONG, E, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    padding = torch.zeros(N, LONG, dtype=torch.bool)
+    padding[1, -LONG // 3 :] = True
+    for masks in ({}, {"key_padding_mask": padding}):
+        found = []
+        for need_weights in (True, False):
+            given = x.clone().requires_grad_()
+            output = case.call(given, given, given, need_weights=need_weights, **masks)[0]
+            wanted = {"x": given, **dict(case.module.named_parameters())}
+            grads = torch.autograd.grad(
+                output.square().sum(), list(wanted.values()), allow_unused=True
+            )
+            found.append({"output": output.detach(), **dict(zip(wanted, grads, strict=True))})
+        for name, of_weights in found[0].items():
+            if of_weights is not None:
+                sentence = f"at length {LONG} need_weights must not change {name} or its gradient"
+                same(found[1][name], of_weights, sentence, atol=1e-8)
 
 
 def training_keeps_the_output(factory: Factory) -> None:

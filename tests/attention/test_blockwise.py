@@ -24,7 +24,20 @@ from mha_lab.attention.weighting.stick_breaking import StickBreaking
 from mha_lab.attention.weighting.top_k import TopK
 
 N, H, HK, L, S, D = 2, 4, 2, 11, 13, 6
+
+
+class Outside(nn.Module):
+    """A weighting that says no more than it must: autograd finds its gradient."""
+
+    treats_rows_alike = True
+
+    def forward(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        weights = (1 + scores.amax(-1, keepdim=True) - scores).pow(-2)
+        return weights / weights.sum(-1, keepdim=True)
+
+
 WEIGHTINGS = {
+    "outside": Outside,
     "softmax": Softmax,
     "sparsemax": Sparsemax,
     "entmax15": Entmax15,

@@ -42,6 +42,12 @@ FUSED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture
+def no_maps_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the maps of such short sequences are subtracted as they are."""
+    monkeypatch.setattr("mha_lab.attention.fused._FEW", 0)
+
+
 def masks(keys: int) -> dict[str, dict[str, Any]]:
     padding = torch.zeros(N, keys, dtype=torch.bool)
     padding[0, -3:] = True
@@ -62,6 +68,7 @@ def masks(keys: int) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("mask", masks(L))
 @pytest.mark.parametrize("parts", FUSED)
+@pytest.mark.usefixtures("no_maps_are_few")
 def test_fused_is_plain(parts: str, mask: str) -> None:
     """Outputs and gradients of the fused kernel (no weights wanted) are those of the pipeline."""
     module = ComposedAttention(E, H, **FUSED[parts]).double()
@@ -79,6 +86,7 @@ def test_fused_is_plain(parts: str, mask: str) -> None:
         assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.usefixtures("no_maps_are_few")
 def test_parts_above_are_all_fused(monkeypatch: pytest.MonkeyPatch) -> None:
     from mha_lab.attention import pipeline
 

@@ -82,6 +82,8 @@ class Faulty(nn.MultiheadAttention):
             output = output + self.hidden
         if fault == "short":
             output = output[:, :-1]
+        if fault == "long" and weights is None and query.shape[1] > 100:
+            output = 1.01 * output
         if fault == "always weights":
             weights = torch.ones(1) if weights is None else weights
         if fault == "never weights":
@@ -137,6 +139,7 @@ class Faulty(nn.MultiheadAttention):
         ("length counts", "padding_is_as_if_cut_off"),
         ("none", "a_query_that_sees_nothing_gets_nothing"),
         ("weights change the output", "need_weights_keeps_the_output"),
+        ("long", "long_calls_give_the_same"),
         ("hidden state", "state_dict_carries_everything"),
     ],
 )
@@ -162,7 +165,7 @@ def test_report_names_every_failed_check() -> None:
 
 
 def test_report_of_what_cannot_even_be_called() -> None:
-    with pytest.raises(AssertionError, match=r"23 checks failed:\n\n.*: TypeError\("):
+    with pytest.raises(AssertionError, match=r"24 checks failed:\n\n.*: TypeError\("):
         check_attention(lambda embed_dim: nn.Identity())
     check_attention(Builtin)
 

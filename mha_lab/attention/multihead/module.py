@@ -4,22 +4,19 @@
 """
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_lab.attention.cache import Cache
-from mha_lab.attention.functional import Mask
+from mha_lab.attention.multihead.attend import attend
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.conversion import copy_from_torch, copy_to_torch
 from mha_lab.attention.multihead.masks import (
     Sizes,
     check_masks,
     merge_masks,
-    open_blocked_rows,
     warn_if_zeros_and_ones,
 )
-from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
 from mha_lab.attention.multihead.projection import (
     Heads,
     add_keys,
@@ -27,12 +24,7 @@ from mha_lab.attention.multihead.projection import (
     project_apart,
     project_packed,
 )
-from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
-from mha_lab.attention.multihead.weights import weights_apart
 from mha_lab.ranges import Probability, Size
-
-# torch 2.6 does not tell an export from a compilation.
-_is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
 
 
 class MultiheadAttention(nn.Module):
@@ -245,14 +237,16 @@ class MultiheadAttention(nn.Module):
         dropout_p = self.dropout if self.training else 0.0
         if average_attn_weights is None:
             average_attn_weights = self.average_attn_weights
-        average = bool(average_attn_weights)
-        weights = None
-        if need_weights and dropout_p == 0 and is_faster_together(q, k, v, mask):
-            attended, weights = attend_with_weights(q, k, v, mask, is_causal, average)
-        else:
-            attended = _attend(q, k, v, mask, dropout_p, is_causal)
-            if need_weights:
-                weights = weights_apart(q, k, mask, is_causal=is_causal, average=average)
+        attended, weights = attend(
+            q,
+            k,
+            v,
+            mask,
+            is_causal=is_causal,
+            dropout_p=dropout_p,
+            need_weights=need_weights,
+            average=bool(average_attn_weights),
+        )
         output = self.out_proj(join_heads(attended, self.batch_first))
         if query.ndim == 2:
             output = output.squeeze(0 if self.batch_first else 1)
@@ -281,16 +275,3 @@ class MultiheadAttention(nn.Module):
             num_heads=heads,
             batch_first=batch_first,
         )
-
-
-def _attend(
-    q: Heads, k: Heads, v: Heads, mask: Mask | None, dropout_p: float, is_causal: bool
-) -> Heads:
-    """Torch's kernel, which gives 0 where a row sees no key; exported, it must be told to."""
-    if mask is not None and dropout_p == 0 and is_worth_cutting(q, k, mask):
-        return attend_without_padding(q, k, v, mask)
-    if mask is None or not _is_exporting():
-        return F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
-    mask, blocked = open_blocked_rows(mask)  # ONNX writes the kernel out, with NaN for such rows
-    attended = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
-    return attended.masked_fill(blocked, 0.0)

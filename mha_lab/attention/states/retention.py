@@ -64,7 +64,7 @@ def retention_from(
 
 
 def decays(num_heads: int, like: Tensor) -> Float[Tensor, "H"]:
-    """γ of each head, 1 - 2^(-5 - h): 0.969, 0.984, ... (equation 8)."""
+    """γ of each head, 1 - 2^(-5 - h): 0.969, 0.984, ... (section 2.2)."""
     heads = torch.arange(num_heads, device=like.device, dtype=like.dtype)
     return 1 - 2 ** (-5 - heads)
 

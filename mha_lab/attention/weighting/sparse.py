@@ -6,8 +6,8 @@ below approach the τ that makes it 1 without ever passing it; no row has to be 
 max(z) - 1, or those of sparsemax at mean(z) - 1/n if that is larger. (In the code scores are not
 halved: norm and bound are then p.)
 
-The gradients are those of Martins and Astudillo 2016, section 2.5, and of Peters et al. 2019,
-proposition 2: with s = max(z - τ, 0)^(p - 1) on the support, s · (g - Σ s g / Σ s).
+The gradients are those of Martins and Astudillo 2016, section 2.5, and of Peters et al. 2019, their
+Jacobian diag(s) - s sᵀ / Σ s: with s = max(z - τ, 0)^(p - 1) on the support, s · (g - Σ s g / Σ s).
 """
 
 from typing import Any
