@@ -49,7 +49,8 @@ def _draw_part(found: Sequence[BestMaps], part: int, parts: int) -> Picture:
         "attention_maps" if parts == 1 else f"attention_maps_{part + 1}",
         caption=f"Attention of each group's best run{of}, on one validation example, at the step "
         f"whose weights were tested ({steps}). Of each kind of attention, the clearest head of the "
-        "last layer. Rows are queries, columns keys; dark is 0, bright is 1.",
+        "last layer. Rows are queries, columns keys; the darker, the more, up to 1; hatched is "
+        "exactly 0.",
         wide=True,
         alt="attention maps, a column a group, a row a kind of attention",
     )
@@ -70,7 +71,7 @@ def _draw_map(axes: Axes, one: BestMap | None, kind: str) -> None:
     _label(axes.xaxis, one.key if one else None)
     _label(axes.yaxis, one.query if one else None)
     if one is None:
-        axes.set_title(f"no {kind}\n", fontsize=9, color=drawing.MUTED)
+        axes.set_title(f"{kind}\nnone", fontsize=9, color=drawing.MUTED)
         return
     axes.set_title(f"{kind}\n{one.head}", fontsize=9, color=drawing.MUTED)
     show_weights(axes, one.weights, colours_of(one.weights) | {"vmax": 1.0})
