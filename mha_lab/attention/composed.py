@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from mha_lab.attention import parts
 from mha_lab.attention.cache import Cache
-from mha_lab.attention.grouped import check_kv_heads, project_grouped, serve_groups
+from mha_lab.attention.grouped import check_kv_heads, project_grouped
 from mha_lab.attention.mixing.none import NoMixing
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.masks import (
@@ -43,9 +43,8 @@ from mha_lab.attention.multihead.masks import (
 from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.normalise import make_norm
 from mha_lab.attention.patterns.full import Full
-from mha_lab.attention.pipeline import Steps, attend, weigh
+from mha_lab.attention.pipeline import Steps, attend_and_show
 from mha_lab.attention.seen import bias_of_maps, seen
-from mha_lab.attention.shown import weigh_values
 from mha_lab.attention.telling import check_position, extend, turned
 from mha_lab.attention.weighting.softmax import Softmax
 from mha_lab.ranges import Positive, Probability, Size
@@ -241,11 +240,9 @@ class ComposedAttention(nn.Module):
             bias_blocks=parts.ask(self.position, "blocks", False),
         )
         dropout_p = self.dropout if self.training else 0.0
-        weights = weigh(q, k, v, bias, mask, is_causal, self.steps) if need_weights else None
-        if weights is None:
-            heads = attend(q, k, v, bias, mask, is_causal, self.steps, dropout_p)
-        else:
-            heads = weigh_values(weights, serve_groups(v, self.kv_heads, self.num_heads), dropout_p)
+        heads, weights = attend_and_show(
+            q, k, v, bias, mask, is_causal, self.steps, dropout_p, need_weights=need_weights
+        )
         finish = parts.ask(self.mixing, "finish", None)
         heads = heads if finish is None else finish(heads)
         joined = join_heads(heads, batch_first=True)

@@ -27,7 +27,7 @@ What a part may say, with the default where it says nothing:
   blocks a part of their time; ``find``'s number is a fourth argument. (Autograd finds it.)
   ``most_keys`` (None): that it is a softmax over so many best scores of a row; what the other keys
   would add is then not computed.
-  ``as_rows(opened) -> RowsOver``: such a weighting that it is, of scaled scores. (It is none.)
+  ``as_rows(opened) -> RowsOver``: such a weighting that it is, of scaled or shifted scores. (None.)
 - Mixing: ``maps_per_head`` (1). ``mix_scores(scores) -> scores``: what it does before the
   weighting. ``finish(heads) -> heads``: what it does to the heads' outputs (N, H, L, D).
   ``is_within_heads`` (False): that it only adds up maps of one head, and so may be applied to what
@@ -60,15 +60,17 @@ class SoftmaxOver(NamedTuple):
 
 
 class RowsOver(NamedTuple):
-    """What a weighting does to rows: another one, the same for each head, of ``scale · scores``.
+    """What a weighting does to rows: another one, the same for each head, of scaled scores.
 
     Attributes:
         weighting: One that treats rows alike.
         scale: Factor of each row of scores, broadcastable to (N, H, L, 1); None means 1.
+        shift: What is added to each row, of such a shape; without gradient; None means 0.
     """
 
     weighting: Any
     scale: Tensor | None = None
+    shift: Tensor | None = None
 
 
 def make_part(factory: Factory, **known: Any) -> Any:

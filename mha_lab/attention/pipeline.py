@@ -16,7 +16,7 @@ from mha_lab.attention.fused import attend_fused
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.normalise import capped
 from mha_lab.attention.parts import ask
-from mha_lab.attention.shown import shows_weights
+from mha_lab.attention.shown import shows_weights, weigh_values
 from mha_lab.attention.states.precision import exactly
 
 
@@ -91,6 +91,29 @@ def attend(
     v = serve_groups(v, steps.kv_heads, steps.num_heads)
     weights = torch.dropout(weights, dropout_p, train=True) if dropout_p else weights
     return exactly(torch.matmul, weights, v).to(v.dtype)
+
+
+def attend_and_show(
+    q: Float[Tensor, "N MH L d"],
+    k: Float[Tensor, "N MHk S d"],
+    v: Float[Tensor, "N Hk S D"],
+    bias: Float[Tensor, "..."] | None,
+    mask: Mask | None,
+    is_causal: bool,
+    steps: Steps,
+    dropout_p: float,
+    *,
+    need_weights: bool,
+) -> tuple[Float[Tensor, "N H L D"], Float[Tensor, "N H L S"] | None]:
+    """The heads' outputs, and if they are needed the weights, of which they are then made.
+
+    The arguments are those of ``attend``.
+    """
+    if not need_weights:
+        return attend(q, k, v, bias, mask, is_causal, steps, dropout_p), None
+    weights = weigh(q, k, v, bias, mask, is_causal, steps)
+    v = serve_groups(v, steps.kv_heads, steps.num_heads)
+    return weigh_values(weights, v, dropout_p), weights
 
 
 def _weigh(

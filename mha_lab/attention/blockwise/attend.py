@@ -80,6 +80,9 @@ def attend_in_blocks(
     if not is_free:
         zero = q.new_zeros(()) if added is None else added
         added = torch.where(opened, zero, -torch.inf)
+    if over.shift is not None:
+        shift = over.shift.to(torch.promote_types(q.dtype, torch.float32))
+        added = shift if added is None else added + shift
     blocked = None if is_free else allowed.any(-1, keepdim=True).logical_not()
     between = Between(
         over.weighting,

@@ -12,21 +12,33 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from mha_lab.attention.allowed import number_of_keys
+from mha_lab.attention.parts import RowsOver
 
 
 class Sigmoid(nn.Module):
     """Each key is weighed by itself."""
 
-    treats_rows_alike = True
     rows_sum_to_one = False
 
     def forward(
         self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
     ) -> Float[Tensor, "N H L S"]:
         """σ(scores − log n)."""
-        return (scores - number_of_keys(allowed, scores.dtype).log()).sigmoid_()
+        return (scores - number_of_keys(allowed, scores.dtype).log()).sigmoid()
+
+    def as_rows(self, opened: Tensor) -> RowsOver:
+        """σ of shifted rows, whose keys are counted once for all blocks."""
+        return RowsOver(Unshifted(), shift=-number_of_keys(opened, torch.float64).log())
+
+
+class Unshifted:
+    """σ(scores)."""
+
+    def __call__(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        """Each score by itself."""
+        return scores.sigmoid()
 
     def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
-        """That of the scores."""
+        """That of the scores, where that of the weights lies."""
         grad_scores: Tensor = torch.ops.aten.sigmoid_backward(grad, weights, grad_input=grad)
         return grad_scores
