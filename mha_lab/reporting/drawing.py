@@ -12,9 +12,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from mha_lab.maps import palette
 from mha_lab.reporting.document import Picture
 
 INK, MUTED, GRID, PAPER = "#20262e", "#68717d", "#e3e6ea", "#ffffff"
@@ -64,6 +66,18 @@ _STYLE: Any = {
 def style() -> Any:
     """A context in which figures are made and saved."""
     return mpl.rc_context(_STYLE)
+
+
+def shades() -> ListedColormap:
+    """The colours of numbers in a table: those of attention maps, light for little."""
+    return ListedColormap(palette.ember(256))
+
+
+def ink_on(share: float) -> str:
+    """The ink that is read best on the shade of a share of the most; the same on a dark page."""
+    red, green, blue = palette.ember(256)[round(255 * min(1.0, max(0.0, share)))] ** 2.2
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#000000" if luminance > 0.18 else "#fefefe"  # where black and white are read alike
 
 
 def place(

@@ -17,8 +17,6 @@ from mha_lab.reporting.statistics import Stat, by_length
 
 _CELL_WIDTH, _CELL_HEIGHT, _HEAD = 0.5, 0.27, 0.34
 _MOST_COLUMNS = 40
-_SHADES = "cividis"  # as good for people who confuse red and green
-_DARK = 0.42  # below it a cell is dark, and its number white
 
 
 def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
@@ -133,7 +131,7 @@ def _behind(figure: Figure, left: float, width: float) -> None:
 
 
 def _fill(axes: Axes, table: "np.ndarray[Any, np.dtype[np.float64]]") -> None:
-    axes.imshow(table, cmap=_SHADES, vmin=0, vmax=1, aspect="auto")
+    axes.imshow(table, cmap=drawing.shades(), vmin=0, vmax=1, aspect="auto")
     axes.grid(visible=False)
     for row, column in np.ndindex(table.shape):
         share = table[row, column]
@@ -143,6 +141,6 @@ def _fill(axes: Axes, table: "np.ndarray[Any, np.dtype[np.float64]]") -> None:
                 Rectangle(corner, 1, 1, fc=drawing.PAPER, ec=drawing.MUTED, hatch="////", lw=0)
             )
         else:
-            ink = "#fefefe" if share < _DARK else "#000000"  # the same on a dark page
+            ink = drawing.ink_on(share)
             at: Any = {"ha": "center", "va": "center", "fontsize": 8, "color": ink}
             axes.text(column, row, f"{share:.2f}", **at)

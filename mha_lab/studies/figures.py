@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from mha_lab.reporting.drawing import INK, MUTED, SERIES, style
+from mha_lab.reporting.drawing import GRID, INK, MUTED, PAPER, SERIES, ink_on, shades, style
 from mha_lab.reporting.statistics import describe
 from mha_lab.studies.claims import by_seed, select
 from mha_lab.studies.measuring import Row, load
@@ -60,7 +61,7 @@ def draw(study: Study, spec: FigureSpec, rows: Sequence[Row]) -> Figure:
     for axes, panel in zip(all_axes, panels, strict=True):
         own = select(chosen, {spec.panels: panel}) if spec.panels else chosen
         drawing(study, spec, own, axes)
-        axes.set_title(panel)
+        axes.set_title(f"{_name(spec.panels)} {panel}" if spec.panels else "")
         if spec.log:
             axes.set_yscale("log")
     if spec.kind != "heatmap":
@@ -124,15 +125,18 @@ def _heatmap(study: Study, spec: FigureSpec, rows: Sequence[Row], axes: Axes) ->
             if values:
                 means[i, j] = np.mean(values)
     top = max(1.0, float(np.nanmax(means)))
-    axes.imshow(means, vmin=0, vmax=top, cmap="viridis", aspect="auto")
+    axes.imshow(means, vmin=0, vmax=top, cmap=shades(), aspect="auto")
     for (i, j), value in np.ndenumerate(means):
-        if not np.isnan(value):
-            colour = "white" if value < 0.6 * top else "black"
-            axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=9)
+        if np.isnan(value):  # hatched, as in a report: not measured
+            corner = (j - 0.5, i - 0.5)
+            axes.add_patch(Rectangle(corner, 1, 1, fc=PAPER, ec=GRID, hatch="////", lw=0))
+        else:
+            ink = ink_on(value / top)
+            axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=9)
     is_long = sum(map(len, across)) > 30
     turned: Any = {"rotation": 30, "ha": "right"} if is_long else {}
-    axes.set_xticks(range(len(across)), across, **turned)
-    axes.set_yticks(range(len(down)), down)
+    axes.set_xticks(range(len(across)), [*map(_name, across)], **turned)
+    axes.set_yticks(range(len(down)), [*map(_name, down)])
     axes.tick_params(labelcolor=INK)
     axes.grid(visible=False)
     for spine in axes.spines.values():

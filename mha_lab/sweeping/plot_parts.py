@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
+from mha_lab.maps import palette
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.results import Result
 from mha_lab.sweeping.settings import MAXIMIZE
 
 PRUNED = "#b8b8b8"
-BEST = "#d62728"
+BEST = "#0072b2"  # blue: the shades, of which the best is the darkest, hold none
+_LIGHTEST = 50  # of 256 shades: lines of the ones before would be lost on white
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -48,7 +49,8 @@ class Colors:
         finite = [value for value in values if math.isfinite(value)] or [0.0]
         low, high = min(finite), max(finite)
         is_higher_better = plan.settings.directions[0] == MAXIMIZE
-        self._map = colormaps["viridis_r" if is_higher_better else "viridis"]
+        shades = palette.ember(256)[_LIGHTEST:]
+        self._map = ListedColormap(shades if is_higher_better else shades[::-1])
         self._tells = high > low
         self._norm = Normalize(low, high if high > low else low + 1)
         self._worst = low if is_higher_better else high

@@ -1,8 +1,10 @@
 import re
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from synthetic_runs import write_run
 
@@ -115,3 +117,17 @@ def test_ticks_of_shares_are_counted_down_from_one(low, high, expected):
     np.testing.assert_allclose(ticks, expected, atol=1e-9)
     assert limits[0] < expected[-1]
     assert limits[1] > expected[0]
+
+
+@pytest.mark.parametrize("share", [i / 40 for i in range(41)])
+def test_numbers_on_shades_can_be_read(share: float):
+    """The contrast that WCAG 2.2 asks of text, 4.5, by its own formula."""
+
+    def luminance(colour: Any) -> float:
+        parts = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)
+        ]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    shade, ink = luminance(drawing.shades()(share)), luminance(drawing.ink_on(share))
+    assert (max(shade, ink) + 0.05) / (min(shade, ink) + 0.05) >= 4.5
