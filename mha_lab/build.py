@@ -38,12 +38,15 @@ class Parts:
         return sum(p.numel() for p in self.module.parameters() if p.requires_grad)
 
 
-def build_parts(cfg: DictConfig, *, vocabulary: Vocabulary | None = None) -> Parts:
+def build_parts(
+    cfg: DictConfig, *, vocabulary: Vocabulary | None = None, is_trial: bool = False
+) -> Parts:
     """Build task, data and module of a resolved config; random weights come from ``seed``.
 
     Args:
         cfg: the whole config.
         vocabulary: what a trained model knows, for tasks that would build their own.
+        is_trial: it is only seen whether it can be built; cautions are told when it is meant.
 
     Raises:
         UserError: a value that its object refuses, in the object's own words.
@@ -52,7 +55,8 @@ def build_parts(cfg: DictConfig, *, vocabulary: Vocabulary | None = None) -> Par
     memory.check_task(cfg.task)
     task = build_task(cfg, vocabulary)
     data = build(cfg, "data", task=task, seed=cfg.seed)
-    module = build_module(cfg, task.vocabulary, copies=1 if vocabulary else memory.TRAINED)
+    copies = 1 if vocabulary else memory.TRAINED
+    module = build_module(cfg, task.vocabulary, copies=copies, is_trial=is_trial)
     memory.check_data(
         cfg.data,
         task.max_source_length + task.max_target_length,
@@ -71,13 +75,16 @@ def build_task(cfg: DictConfig, vocabulary: Vocabulary | None = None) -> Any:
     return build(cfg, "task", **known)
 
 
-def build_module(cfg: DictConfig, vocabulary: Vocabulary, *, copies: int = 1) -> SequenceModule:
+def build_module(
+    cfg: DictConfig, vocabulary: Vocabulary, *, copies: int = 1, is_trial: bool = False
+) -> SequenceModule:
     """Build the model, with attention and positions where it uses them, and what trains it.
 
     Args:
         cfg: the whole config.
         vocabulary: of its task.
         copies: of each of its numbers that will be kept; training keeps several.
+        is_trial: see :func:`build_parts`.
 
     Raises:
         UserError: a value that its object refuses, or more than the machine's memory holds.
@@ -94,9 +101,11 @@ def build_module(cfg: DictConfig, vocabulary: Vocabulary, *, copies: int = 1) ->
     pl.seed_everything(cfg.seed, verbose=False)  # again: counting may have drawn numbers
     with warnings.catch_warnings(record=True) as cautions:
         model = _explained("model", make)
-    for caution in cautions:  # one line each, not Python's two with a place in the code
+    for caution in (
+        [] if is_trial else cautions
+    ):  # one line each, not Python's two with a place in the code
         print(wrapped(f"mha_lab: {caution.message}", sys.stderr), file=sys.stderr)
-    if cfg.compile:
+    if cfg.compile and not is_trial:
         model.compile()  # in place, so that the weights keep their names in checkpoints
     return SequenceModule(model, vocabulary, build(cfg, "optimizer"))
 

@@ -14,6 +14,9 @@ from mha_lab.config import compose, explain, finish
 from mha_lab.errors import UserError
 from mha_lab.terminal import setting
 
+_FEW = 64
+"""Variants that are built before the first run begins."""
+
 
 class RunGuard(Callback):
     """Refuses a folder that already holds a run, before Hydra writes anything into it.
@@ -75,10 +78,12 @@ def _check_folder(key: str, text: str) -> None:
 
 
 def _check_jobs(words: list[str]) -> None:
-    """Check the configs of a multirun before its first run begins.
+    """Check the runs of a multirun before its first begins.
 
-    Each value once, with the first of all others: a mistake is one of a key, or of a key that an
-    option does not take. What two values only together make impossible is found when it is run.
+    Where they are few, each is built once, but for those that differ in their seed alone. Of many,
+    each value is checked once, with the first of all others: a mistake is one of a key, or of a
+    key that an option does not take; what values only together make impossible is found when it is
+    run, as building them all would take longer than anyone waits for a refusal.
     """
     from mha_lab.quick_start import import_lightning
 
@@ -86,6 +91,7 @@ def _check_jobs(words: list[str]) -> None:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
+    from mha_lab.build import build_parts
     from mha_lab.validation import validate
 
     parsed = OverridesParser.create().parse_overrides(words)
@@ -93,15 +99,19 @@ def _check_jobs(words: list[str]) -> None:
         jobs = BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]
     except HydraException:
         return  # values of another sweeper's kind; if there is none, Hydra will say so
+    but_seeds = {tuple(w for w in job if not w.startswith("seed=")): job for job in jobs}
+    variants = list(but_seeds.values())
+    built = variants if len(variants) <= _FEW else []
     seen: set[str] = set()
     for job in jobs:
-        if seen.issuperset(job):
-            continue
-        seen.update(job)
         try:
-            validate(compose(job, run_dir="RUN"))
+            if job in built:
+                build_parts(compose(job, run_dir="RUN"), is_trial=True)
+            elif not seen.issuperset(job):
+                validate(compose(job, run_dir="RUN"))
         except UserError as error:
             raise UserError(f"{' '.join(job)}: {error}") from error
+        seen.update(job)
 
 
 def _check_config(config: DictConfig, folder: str) -> None:

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from small_runs import TINY
 
 from mha_lab import config
+from mha_lab.commands import hydra_callback
 from mha_lab.run import train
 from mha_lab.training.run_folder import read_summary
 
@@ -170,7 +171,24 @@ def test_a_used_folder_is_refused_and_left_alone(lab: Lab, trained: Path):
     }
 
 
-def test_a_multirun_ends_with_its_table(lab: Lab, tmp_path: Path):
+def test_what_two_values_make_impossible_together_is_told_before_the_first_run(
+    lab: Lab, tmp_path: Path
+):
+    code, out, err = lab(
+        "train", "-m", *(word for word in TINY if "num_heads" not in word),
+        "attention=builtin,custom", "model.num_heads=2,3", "seed=1,2",
+        f"hydra.sweep.dir={tmp_path / 'made'}",
+    )  # fmt: skip
+    assert code == 2
+    assert "attention=builtin model.num_heads=3" in err
+    assert "divisible" in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "made").exists()
+    assert not out.strip()
+
+
+def test_a_multirun_ends_with_its_table(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hydra_callback, "_FEW", 3)  # of more, what goes wrong is found when it runs
     code, out, err = lab(
         "train", "-m", *(word for word in TINY if "num_heads" not in word),
         "trainer.max_steps=5", "attention=builtin,custom", "model.num_heads=2,3",

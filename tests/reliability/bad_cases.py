@@ -47,9 +47,27 @@ SETTINGS = (  # of the commands themselves: the last word lacks its value
     ("report", "run", "metric="), ("report", "run", "name="), ("report", "run", "out="),
     ("report", ""), ("list", ""), ("new", "attention", "folder=made", ""), ("new", ""),
     ("new", "attention", "mine", "folder="), ("train", "resume="), ("", ), ("bench", ""),
-    ("study", ""),
+    ("study", ""), ("study", "study", ""), ("study", "study", "trust="), ("check", ""),
+    ("dashboard", "logdir="), ("dashboard", "logdir=run", "port="),
+    ("dashboard", "logdir=run", "host="), ("dashboard", "logdir=run", ""),
     ("predict", "run=run", "input="), ("predict", "1 2", "run=run", "output="),
 )  # fmt: skip
+STUDY = f"""title: A study
+question: Does it run?
+source: none
+settings: >-
+  task=copy {" ".join(SMALL)} logger=csv callbacks.attention_maps=null
+arms: {{position: {{none: position=none}}}}
+seeds: 1
+lengths: [1-10]
+samples: 4
+show: [sequence_accuracy, steps]
+claims:
+  - {{says: it does, measure: steps, of: {{position: none}}, at_least: 1}}
+figure: {{kind: points, x: position, measure: steps}}
+quick: {{seeds: 1}}
+minutes: 1
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +88,14 @@ class Key:
 
 
 def cases(n: int, seed: int, files: Sequence[Path], cached: Sequence[Path]) -> list[Case]:
-    """So many cases; the same ones for the same seed."""
+    """So many cases; the same ones for the same seed.
+
+    Args:
+        n: how many.
+        seed: of the choice.
+        files: of a run.
+        cached: of the cache.
+    """
     chance = random.Random(seed)
     keys = keys_by_group()
     makers = [
@@ -79,6 +104,8 @@ def cases(n: int, seed: int, files: Sequence[Path], cached: Sequence[Path]) -> l
         partial(_damaged, chance, cached, (("train", "task=copy", *SMALL, "hydra.run.dir=made"),)),
         *[partial(_override, chance, keys)] * 2,
         *[partial(_setting, chance)] * 2,
+        partial(_checked, chance, keys),
+        partial(_damaged, chance, [Path("study") / "study.yaml"], (("study", "study"),)),
         partial(_sequence, chance),
     ]
     return [chance.choice(makers)() for _ in range(n)]
@@ -106,6 +133,12 @@ def _override(chance: random.Random, keys: dict[str, list[Key]]) -> Case:
     chosen = chance.choice(keys[chance.choice(list(keys))])
     words = chance.choice((("evaluate", "run=run"), ("train", "resume=run")))
     return Case((*words, *chosen.chosen, _word(chance, chosen.key)))
+
+
+def _checked(chance: random.Random, keys: dict[str, list[Key]]) -> Case:
+    group = chance.choice(("attention", "position", "task"))
+    chosen = chance.choice(keys[group])
+    return Case(("check", *(chosen.chosen or (f"{group}=custom",)), _word(chance, chosen.key)))
 
 
 def _setting(chance: random.Random) -> Case:

@@ -42,7 +42,10 @@ def test_points_show_every_seed_and_the_mean(study: Study) -> None:
     seeds, mean = none.lines[0], none.lines[1]
     assert seeds.get_ydata().tolist() == [0.1, 0.2]
     assert mean.get_ydata()[0] == pytest.approx(0.15)
-    assert [axes.get_title(loc="left") for axes in (none, rotary)] == ["none", "rotary"]
+    assert [axes.get_title(loc="left") for axes in (none, rotary)] == [
+        "position none",
+        "position rotary",
+    ]
     assert len(rotary.lines) == 2, "no runs of one layer there"
 
 
