@@ -22,8 +22,9 @@ HERE = Path(__file__).parent
 RUNS = Path("outputs/gallery")
 TASKS = {
     "copy": ["task.max_length=5", "trainer.max_steps=400"],
-    "sort": ["task.max_length=4", "task.vocab_size=5", "trainer.max_steps=500"],
-}
+    "sort": ["task.max_length=4", "task.vocab_size=5", "trainer.max_steps=500",
+             "optimizer.lr=3e-3", "optimizer.decay_steps=1000"],
+}  # fmt: skip
 """Small, so that each run takes seconds."""
 
 ALIKE = ("builtin", "composed", "masked_decoder")

@@ -15,6 +15,7 @@ VARIANTS = {
     "attention": ["attention=builtin,custom,masked_decoder"],
     "recurrent": ["model=recurrent"],
 }
+SCHEDULES = {"copy": "optimizer.decay_steps=1500", "sort": "optimizer.decay_steps=1000"}
 SAME_FOR_ALL = [
     "optimizer.lr=3e-3,5e-3",
     "task.max_length=6",
@@ -33,7 +34,7 @@ def main(settings: list[str]) -> int:
         for name, choice in VARIANTS.items():
             folder = RUNS / f"{task}_{name}"
             place = [f"sweep.name={folder.name}", f"sweep.folder={folder}"]
-            words = [f"+experiment={task}", *choice, *same, *place, *settings]
+            words = [f"+experiment={task}", SCHEDULES[task], *choice, *same, *place, *settings]
             if code := cli.run(["sweep", *words]):
                 return code
     grouped = "by=task,attention,optimizer.lr"
