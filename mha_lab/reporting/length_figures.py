@@ -141,6 +141,6 @@ def _fill(axes: Axes, table: "np.ndarray[Any, np.dtype[np.float64]]") -> None:
                 Rectangle(corner, 1, 1, fc=drawing.PAPER, ec=drawing.MUTED, hatch="////", lw=0)
             )
         else:
-            ink = drawing.ink_on(share)
+            ink = drawing.ink_on(float(share))
             at: Any = {"ha": "center", "va": "center", "fontsize": 8, "color": ink}
             axes.text(column, row, f"{share:.2f}", **at)

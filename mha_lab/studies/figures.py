@@ -131,7 +131,7 @@ def _heatmap(study: Study, spec: FigureSpec, rows: Sequence[Row], axes: Axes) ->
             corner = (j - 0.5, i - 0.5)
             axes.add_patch(Rectangle(corner, 1, 1, fc=PAPER, ec=GRID, hatch="////", lw=0))
         else:
-            ink = ink_on(value / top)
+            ink = ink_on(float(value) / top)
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=9)
     is_long = sum(map(len, across)) > 30
     turned: Any = {"rotation": 30, "ha": "right"} if is_long else {}
