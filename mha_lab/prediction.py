@@ -20,9 +20,9 @@ from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.printable import WRITES
 from mha_lab.recording.labels import label_maps
 from mha_lab.recording.recorder import record_attention
-from mha_lab.run import quieten
 from mha_lab.tasks.batch import Batch, blanks, end_rows
 from mha_lab.tasks.vocabulary import Vocabulary
+from mha_lab.trainer import quieten
 from mha_lab.training.module import SequenceModule
 from mha_lab.validation import validate
 

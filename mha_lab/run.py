@@ -3,11 +3,9 @@
 ``train(cfg)`` is what the command line, the sweeps and the tests all call.
 """
 
-import logging
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -15,23 +13,27 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
-from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import Checkpoint, Timer
-from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from omegaconf import DictConfig
+from pytorch_lightning.callbacks import Timer
 from rich.progress import Progress
 
 from mha_lab import config
-from mha_lab.build import Parts, build, build_parts
+from mha_lab.build import Parts, build_parts
 from mha_lab.callbacks.run_progress import RunProgress
 from mha_lab.errors import MachineError, UserError, as_machine_error
 from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
 from mha_lab.terminal import setting, wrapped
+from mha_lab.trainer import (
+    build_callbacks,
+    build_loggers,
+    build_trainer,
+    log_hyperparameters,
+    quieten,
+)
 from mha_lab.training import growing_files, run_folder
 from mha_lab.training.checkpoint_files import (
     NAMES,
-    CheckpointFiles,
     checkpoint_path,
     load_checkpoint,
     newest_checkpoint,
@@ -107,75 +109,9 @@ def train(
             summary["wall_seconds"] = round(time.perf_counter() - started, 3)
             if trainer.is_global_zero:
                 if hparams:
-                    _log_hyperparameters(loggers, cfg, summary)
+                    log_hyperparameters(loggers, cfg, summary)
                 run_folder.write_summary(folder, summary)
     return summary
-
-
-def build_trainer(
-    cfg: DictConfig, *, logger: list[Logger] | bool, callbacks: list[pl.Callback] | None = None
-) -> pl.Trainer:
-    """The configured Trainer.
-
-    Raises:
-        UserError: a value that Lightning refuses, or a GPU where there is none.
-    """
-    if cfg.trainer.accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
-        raise UserError(
-            "trainer.accelerator=gpu needs a GPU, and PyTorch finds none on this machine; "
-            "choose trainer=auto or trainer=cpu"
-        )
-    _check_limits(cfg)
-    has_checkpoints = any(isinstance(one, Checkpoint) for one in callbacks or [])
-    own = {"plugins": [CheckpointFiles()], "enable_checkpointing": has_checkpoints}
-    try:
-        trainer: pl.Trainer = build(
-            cfg,
-            "trainer",
-            logger=logger,
-            callbacks=callbacks,
-            default_root_dir=cfg.run_dir,
-            **{key: value for key, value in own.items() if key not in cfg.trainer},
-        )
-    except MisconfigurationException as error:
-        raise UserError(f"trainer: {config.first_line(error)}") from error
-    return trainer
-
-
-def build_loggers(cfg: DictConfig) -> list[Logger]:
-    """The logger chosen, and metrics.csv always."""
-    folder = Path(cfg.run_dir)
-    loggers: list[Logger] = [MetricsFile(folder)]
-    if cfg.logger is not None and "_target_" in cfg.logger:
-        factory = build(cfg, "logger")
-        loggers.insert(0, factory(save_dir=str(folder), name="", version=""))
-    return loggers
-
-
-def build_callbacks(cfg: DictConfig, *, with_attention: bool = True) -> list[pl.Callback]:
-    """The callbacks chosen, without those that the run has no use for.
-
-    Args:
-        cfg: the whole config.
-        with_attention: the model has attention, so there are maps to log.
-    """
-    useless = set()
-    if not cfg.trainer.enable_progress_bar:
-        useless.add("progress_bar")
-    if not with_attention:
-        useless.add("attention_maps")
-    chosen = (name for name, node in cfg.callbacks.items() if node and name not in useless)
-    return [build(cfg, f"callbacks.{name}") for name in chosen]
-
-
-def _check_limits(cfg: DictConfig) -> None:
-    for key in ("max_steps", "val_check_interval", "log_every_n_steps", "accumulate_grad_batches"):
-        value = cfg.trainer.get(key)
-        if value is not None and value < 1:
-            raise UserError(f"trainer.{key} must be at least 1, got {value}")
-    if cfg.trainer.val_check_interval > cfg.trainer.max_steps:
-        # Without a validation there would be no checkpoint to test.
-        cfg.trainer.val_check_interval = cfg.trainer.max_steps
 
 
 def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -> Path | None:
@@ -198,7 +134,7 @@ def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) 
         if isinstance(logger, MetricsFile):
             logger.go_on(step=checkpoint.get("global_step", 0))
     parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
-    _log_hyperparameters(trainer.loggers, cfg)
+    log_hyperparameters(trainer.loggers, cfg)
     config.save(cfg, folder)  # last: with it, the folder is a run that one can go on with
     return file
 
@@ -313,53 +249,3 @@ def _machine_errors(folder: Path) -> Iterator[None]:
         raise MachineError(f"the run could not go on: {known}{kept}") from error
     finally:
         threading.excepthook = told
-
-
-def _log_hyperparameters(
-    loggers: list[Logger], cfg: DictConfig, summary: dict[str, Any] | None = None
-) -> None:
-    """Keep what was chosen; with a summary, fill TensorBoard's HPARAMS tab with what came of it."""
-    tree = OmegaConf.to_container(cfg)
-    assert isinstance(tree, dict)
-    wanted = ("model", "position", "task", "optimizer", "data", "seed")
-    # What people vary: how a run is watched and kept is no hyperparameter.
-    unvaried = ("callbacks", "logger", "trainer")
-    choices = {name: chosen for name, chosen in tree["choices"].items() if name not in unvaried}
-    flat = _flatten({"choices": choices} | {key: tree[key] for key in wanted if key in tree})
-    for logger in loggers:
-        if not isinstance(logger, TensorBoardLogger):
-            continue
-        if summary is None:
-            logger.log_hyperparams(flat)
-        else:
-            numbers = {k: v for k, v in summary.items() if isinstance(v, int | float)}
-            numbers.pop("seed", None)
-            logger.log_hyperparams(flat, numbers, step=summary["steps"])
-            logger.finalize("success")
-
-
-def _flatten(tree: dict[Any, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, dict):
-            flat |= _flatten(value, f"{name}/")
-        elif not str(key).startswith("_") and value is not None:
-            flat[name] = value if isinstance(value, int | float | bool | str) else str(value)
-    return flat
-
-
-def quieten() -> None:
-    """Silence what Lightning says on every start; real warnings still come through."""
-    # Both names of Lightning: the one that was imported last speaks.
-    for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch", "lightning.fabric"):
-        logging.getLogger(f"{name}.utilities.rank_zero").setLevel(logging.WARNING)
-    for pattern in (
-        ".*Checkpoint directory .* exists and is not empty.*",
-        ".*You are using the plain ModelCheckpoint callback.*",
-        ".*TensorFloat32 tensor cores.*",
-        ".*callbacks used to create the checkpoint need to be provided.*",  # of earlier versions
-        ".*isinstance\\(treespec, LeafSpec\\).*",
-        ".*The number of training batches.*",
-    ):
-        warnings.filterwarnings("ignore", pattern)

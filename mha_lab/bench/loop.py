@@ -81,7 +81,7 @@ def harness_loop(cfg: "DictConfig", steps: int) -> float:
     import pytorch_lightning as pl
 
     from mha_lab.build import build_parts
-    from mha_lab.run import build_callbacks, build_loggers, build_trainer
+    from mha_lab.trainer import build_callbacks, build_loggers, build_trainer, quieten
 
     class Stopwatch(pl.Callback):
         since = 0.0
@@ -94,6 +94,7 @@ def harness_loop(cfg: "DictConfig", steps: int) -> float:
         def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
             self.seconds = time.perf_counter() - self.since
 
+    quieten()
     cfg = cfg.copy()
     cfg.trainer.max_steps = steps
     cfg.trainer.val_check_interval = steps

@@ -116,7 +116,7 @@ def ours(
 
     from mha_lab.build import build_parts
     from mha_lab.config import compose
-    from mha_lab.run import build_callbacks, build_loggers, build_trainer, quieten
+    from mha_lab.trainer import build_callbacks, build_loggers, build_trainer, quieten
 
     quieten()
     words = ["+experiment=mingpt_sort", f"seed={seed}", *overrides]
