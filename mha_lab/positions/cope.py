@@ -80,14 +80,13 @@ class CopePositions(nn.Module):
             (N, H, L, S).
         """
         later = offsets(q_positions, k_positions) > 0
-        gates = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).sigmoid().masked_fill(later, 0.0)
+        scaled = q / math.sqrt(q.shape[-1])
+        gates = (scaled @ k.transpose(-2, -1)).sigmoid().masked_fill(later, 0.0)
         position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.max_positions - 1)
         of_whole = q @ self.table.t().to(q.dtype)
-        below, above = position.floor(), position.ceil()
-        share = position - below
-        return torch.lerp(
-            of_whole.gather(-1, below.long()), of_whole.gather(-1, above.long()), share
-        )
+        below = position.detach().long()
+        above = (below + 1).clamp_(max=self.max_positions - 1)
+        return torch.lerp(of_whole.gather(-1, below), of_whole.gather(-1, above), position - below)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""
