@@ -1,6 +1,7 @@
 """What Hydra calls before runs: no run overwrites another."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -29,11 +30,14 @@ class RunGuard(Callback):
     was_there: ClassVar[Path | None] = None
     """The part of a single run's folder that nobody made for it."""
     refusal: ClassVar[UserError | None] = None
+    told: ClassVar[set[str]] = set()
+    """Why some runs of a multirun cannot be built: it is told once, before the first run."""
 
     @classmethod
     def forget(cls) -> None:
         """Before another command line in the same process."""
         cls.sweep_folder = cls.was_there = cls.refusal = None
+        cls.told = set()
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Look at the folder of a single run."""
@@ -80,10 +84,9 @@ def _check_folder(key: str, text: str) -> None:
 def _check_jobs(words: list[str]) -> None:
     """Check the runs of a multirun before its first begins.
 
-    Where they are few, each is built once, but for those that differ in their seed alone. Of many,
-    each value is checked once, with the first of all others: a mistake is one of a key, or of a
-    key that an option does not take; what values only together make impossible is found when it is
-    run, as building them all would take longer than anyone waits for a refusal.
+    Each value once, with the first of all others: a mistake is one of a key, or of a key that an
+    option does not take. What values only together make impossible is told as well, where the
+    variants are few enough to build each: a grid may hold such places, so the others are run.
     """
     from mha_lab.quick_start import import_lightning
 
@@ -91,7 +94,6 @@ def _check_jobs(words: list[str]) -> None:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    from mha_lab.build import build_parts
     from mha_lab.validation import validate
 
     parsed = OverridesParser.create().parse_overrides(words)
@@ -99,19 +101,39 @@ def _check_jobs(words: list[str]) -> None:
         jobs = BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]
     except HydraException:
         return  # values of another sweeper's kind; if there is none, Hydra will say so
-    but_seeds = {tuple(w for w in job if not w.startswith("seed=")): job for job in jobs}
-    variants = list(but_seeds.values())
-    built = variants if len(variants) <= _FEW else []
     seen: set[str] = set()
     for job in jobs:
+        if seen.issuperset(job):
+            continue
+        seen.update(job)
         try:
-            if job in built:
-                build_parts(compose(job, run_dir="RUN"), is_trial=True)
-            elif not seen.issuperset(job):
-                validate(compose(job, run_dir="RUN"))
+            validate(compose(job, run_dir="RUN"))
         except UserError as error:
             raise UserError(f"{' '.join(job)}: {error}") from error
-        seen.update(job)
+    variants = {tuple(w for w in job if not w.startswith("seed=")): job for job in jobs}
+    if len(variants) <= _FEW:
+        _tell_impossible(variants)
+
+
+def _tell_impossible(variants: dict[tuple[str, ...], list[str]]) -> None:
+    """Build each variant once.
+
+    Raises:
+        UserError: none of them can be.
+    """
+    from mha_lab.build import build_parts
+
+    faults: dict[str, str] = {}
+    for words, job in variants.items():
+        try:
+            build_parts(compose(job, run_dir="RUN"), is_trial=True)
+        except UserError as error:
+            faults[" ".join(words)] = str(error)
+    if len(faults) == len(variants):
+        raise UserError(": ".join(next(iter(faults.items()))))
+    for shown, reason in faults.items():
+        print(f"mha_lab: {shown} cannot be trained, only the others are: {reason}", file=sys.stderr)
+    RunGuard.told = set(faults.values())
 
 
 def _check_config(config: DictConfig, folder: str) -> None:

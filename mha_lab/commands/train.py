@@ -239,9 +239,11 @@ def _leave_nothing(folder: Path) -> None:
 
 
 def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: int) -> None:
+    from mha_lab.commands.hydra_callback import RunGuard
     from mha_lab.training.run_folder import write_summary
 
-    print(f"mha_lab: {' '.join(overrides)}: {reason}", file=sys.stderr)
+    if reason not in RunGuard.told:
+        print(f"mha_lab: {' '.join(overrides)}: {reason}", file=sys.stderr)
     summary = {"status": "failed", "reason": reason, "exit_code": code, "overrides": overrides}
     write_summary(folder, summary)
     for display in _displays:
