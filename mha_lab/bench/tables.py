@@ -34,7 +34,7 @@ def find_device(name: str | None) -> "torch.device":
 
 
 def machine(device: "torch.device") -> str:
-    """The processor, PyTorch and its threads, in a line."""
+    """The processor, PyTorch and its threads, and how busy the machine is, in a line."""
     import torch
 
     if device.type == "cuda":
@@ -45,7 +45,10 @@ def machine(device: "torch.device") -> str:
         if line.startswith("model name"):
             processor = line.partition(":")[2].strip()
             break
-    return f"{processor}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}"
+    of_torch = f"{torch.get_num_threads()} threads, PyTorch {torch.__version__}"
+    if not hasattr(os, "getloadavg"):  # as on Windows
+        return f"{processor}, {of_torch}"
+    return f"{processor}, {of_torch}, load {os.getloadavg()[1]:.1f} in the last five minutes"
 
 
 def cell(value: str | float) -> str:

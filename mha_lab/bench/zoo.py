@@ -9,7 +9,8 @@ Forward + backward of one self-attention without weights, as a ratio to attentio
 call (below 1: faster), and the ratio of the additional peak memory. A mechanism that looks back
 only is timed causal, and so is custom beside it; encodings are timed in custom, or in composed
 where they act inside attention. The row of custom itself shows how much the ratios shake. The last
-table has the mechanisms whose time is linear in the length, causal, at long lengths.
+table has the mechanisms whose time is linear in the length, causal, at long lengths; growth is how
+many times as long one took as at the length before.
 seconds= is the time for each case and shape; lengths= and shapes= may be none. clock=cpu counts
 what one thread computes, which other programs on the machine disturb less.
 """
@@ -91,9 +92,15 @@ def _show_cases(
 
 
 def _show_long(rows: Sequence[dict[str, Any]], settings: dict[str, str]) -> None:
-    columns = ["mechanism", "N, L, E, H", "custom, ms", "its, ms", "time", "memory"]
+    columns = ["mechanism", "N, L, E, H", "custom, ms", "its, ms", "time", "memory", "growth"]
     keys = ("option", "shape", "custom_ms", "ms", "time", "memory")
-    show([[cell(row[key]) for key in keys] for row in rows], columns, numeric=4, **settings)
+    cells, before = [], dict[str, float]()
+    for row in sorted(rows, key=lambda row: row["option"]):
+        shorter = before.get(row["option"])
+        growth = "" if shorter is None else cell(row["ms"] / shorter)
+        cells.append([*(cell(row[key]) for key in keys), growth])
+        before[row["option"]] = row["ms"]
+    show(cells, columns, numeric=5, **settings)
 
 
 def time_case(

@@ -1,6 +1,7 @@
 """bench zoo: every option of the config folders has a row; what cannot be is said at once."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,21 @@ def test_every_mechanism_and_encoding_runs_forward_and_backward() -> None:
 
 def test_rows_are_written_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "zoo.csv"
-    words = ["seconds=1", "shapes=1x3x8x2", "lengths=5", "only=retention", f"csv={file}"]
+    words = ["seconds=1", "shapes=1x3x8x2", "lengths=5,11", "only=retention", f"csv={file}"]
     words += ["device=cpu", "clock=cpu"]
     assert zoo.main([*words, "table=markdown"]) == 0
     printed = capsys.readouterr().out
     assert "| attention=retention | causal | linear in the length" in printed
-    assert "| attention=retention | 1, 5, 256, 8 |" in printed
+    first, second = re.findall(
+        r"\| attention=retention \| 1, +5, 256, 8 .*|.* 1, 11, 256, 8 .*", printed
+    )
+    assert first.split("|")[-2].strip() == ""  # no length before
+    assert float(second.split("|")[-2]) > 0
     rows = list(csv.DictReader(file.open()))
     assert [(row["option"], row["shape"]) for row in rows] == [
         ("attention=retention", "1, 3, 8, 2"),
         ("attention=retention", "1, 5, 256, 8"),
+        ("attention=retention", "1, 11, 256, 8"),
     ]
     assert all(float(row["time"]) > 0 and float(row["memory"]) > 0 for row in rows)
 
