@@ -55,7 +55,7 @@ wheel: $(VENV)/.installed-dev  ## dist/mha_lab-*.whl, with the configs inside
 	$(BIN)/python -m build --wheel
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14) and "mha_lab needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; choose one with make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14) and "mha_lab needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; choose one with make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -18,7 +18,7 @@ COMMANDS = {
     "sweep": "search hyperparameters: sweep +experiment=sort sweep=optuna",
     "report": "compare runs: report outputs/... by=attention,position",
     "study": "ask a published finding's question again: study --list, study NAME --quick",
-    "bench": "time this project: bench attention|zoo|loop|recording|sweep|pruning|solve|tasks|view",
+    "bench": "time this project: bench attention|zoo|loop|decode|recording|sweep|view|...",
     "new": "start an option of your own: new attention NAME [folder=DIR]",
     "check": "hold an option to the contract: check attention=NAME position=NAME task=NAME",
     "dashboard": "open TensorBoard on the runs: dashboard [logdir=outputs] [port=6006]",

@@ -7,12 +7,12 @@ needs the list of variants, models or tasks walks that folder.
 import os
 import re
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from mha_lab.errors import UserError
 
@@ -100,15 +100,19 @@ def usual_run_dir() -> str:
     return str(tree["hydra"]["run"]["dir"])  # type: ignore[call-overload,index]
 
 
-def chosen_parts(choices: Mapping[str, Any]) -> list[str]:
-    """The parts of a run's attention that are others than attention has where nothing is said."""
-    if choices.get("attention") != WITH_PARTS:
-        return []
-    usual = OmegaConf.load(config_folder() / "attention" / f"{WITH_PARTS}.yaml").defaults
-    kept = {f"attention/{group}": option for one in usual for group, option in one.items()}
-    return [
-        choices[group] for group, option in kept.items() if choices.get(group, option) != option
-    ]
+def chosen_parts(cfg: DictConfig) -> list[str]:
+    """What a run's attention has instead of what its option says: parts, another class."""
+    choices = cfg.choices
+    name = choices.get("attention")
+    file = option_files("attention").get(name)
+    option: Any = OmegaConf.load(file) if file else {}
+    usual = option.get("defaults", []) if name == WITH_PARTS else []
+    kept = {f"attention/{group}": part for one in usual for group, part in one.items()}
+    parts = [choices[key] for key, part in kept.items() if choices.get(key, part) != part]
+    target = OmegaConf.select(cfg, "attention._target_")
+    if option.get("_target_") not in (None, target):
+        parts.append(str(target).rpartition(".")[2])
+    return parts
 
 
 def options(group: str) -> dict[str, str]:

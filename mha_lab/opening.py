@@ -22,7 +22,7 @@ def describe(cfg: DictConfig, parts: Parts) -> dict[str, Any]:
     """Which run it is: the part of ``summary.json`` that is known before training."""
     uses_attention = parts.module.model.uses_attention
     brought = _brought_position(cfg) if uses_attention else ""
-    parted = ", ".join(config.chosen_parts(cfg.choices)) if uses_attention else ""
+    parted = ", ".join(config.chosen_parts(cfg)) if uses_attention else ""
     return {
         "task": cfg.choices.task,
         "attention": cfg.choices.attention if uses_attention else "none",
@@ -52,7 +52,7 @@ def names_of_run(cfg: DictConfig) -> list[str]:
         known["attention"] = "none"
     told = {
         "position_of_attention": _brought_position(cfg),
-        "attention_parts": ", ".join(config.chosen_parts(cfg.choices)),
+        "attention_parts": ", ".join(config.chosen_parts(cfg)),
     }
     return _names(known | {key: text for key, text in told.items() if text})
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from mha_lab.arguments import no_more, split, whole_number
 from mha_lab.commands.which_run import LATEST, OUTPUTS, which_run
 from mha_lab.errors import UserError
+from mha_lab.terminal import relative
 
 _SETTINGS = ("logdir", "port", "host")
 # TensorBoard keeps 10 events a tag of a plugin unless told otherwise; 0 means all of them.
@@ -40,5 +41,6 @@ def main(arguments: Sequence[str]) -> int:
         *("--host", settings.get("host", "localhost")),
         *("--samples_per_plugin", KEEP_ALL, "--reload_interval", "5"),
     ]
+    print(f"runs of {relative(logdir)}; their maps are in TensorBoard's tab Attention")
     sys.stdout.flush()
     os.execv(sys.executable, command)

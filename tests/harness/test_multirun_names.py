@@ -9,7 +9,7 @@ from small_runs import TINY
 
 from mha_lab import cli
 from mha_lab.commands.multirun_names import run_dir_words, subdir_words
-from mha_lab.config import load_run
+from mha_lab.config import chosen_parts, compose, load_run
 from mha_lab.opening import names_of_run
 from mha_lab.training.run_folder import read_summary
 
@@ -91,3 +91,12 @@ def test_a_run_says_which_parts_its_attention_has(
     assert code == 0
     assert names_of_run(load_run(run))[1] == "composed (entmax15)"
     assert read_summary(run)["attention_parts"] == "entmax15"
+
+
+def test_a_run_says_which_class_stands_in_for_that_of_its_option():
+    words = ["attention=custom", "attention._target_=torch.nn.MultiheadAttention"]
+
+    assert chosen_parts(compose(words, run_dir="RUN")) == ["MultiheadAttention"]
+    assert chosen_parts(compose(["attention=custom"], run_dir="RUN")) == []
+    assert chosen_parts(compose(["attention=entmax"], run_dir="RUN")) == []
+    assert chosen_parts(compose(["attention=masked_decoder"], run_dir="RUN")) == []

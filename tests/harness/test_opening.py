@@ -17,7 +17,11 @@ SHORT = [word for word in TINY if "progress" not in word] + ["trainer.max_steps=
     ("words", "names", "own"),
     [
         (["attention=retention", "position=none"], "retention · none, and of its own: decay", True),
-        (["attention/weighting=stick_breaking"], "composed · learned, and of its own: the", True),
+        (
+            ["attention/weighting=stick_breaking"],
+            "composed (stick_breaking) · learned, and of its own: the",
+            True,
+        ),
         (["attention=custom"], "custom · learned · decoder", False),
     ],
 )
