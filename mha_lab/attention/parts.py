@@ -24,7 +24,8 @@ What a part may say, with the default where it says nothing:
   ``find(scores) -> (N, H, L, 1)``, a number of each row that takes long to find, it is called once
   and handed to it as a third argument in both passes.
   ``gradient(scores, weights, grad) -> grad_scores``: what autograd would find, by hand, which saves
-  blocks a part of their time; ``find``'s number is a fourth argument. (Autograd finds it.)
+  blocks a part of their time; it may lie where one of the three did, and ``find``'s number is a
+  fourth argument. (Autograd finds it.)
   ``most_keys`` (None): that it is a softmax over so many best scores of a row; what the other keys
   would add is then not computed.
   ``as_rows(opened) -> RowsOver``: such a weighting that it is, of scaled or shifted scores. (None.)
