@@ -103,7 +103,7 @@ def made(case: Case, shape: Shape, device: torch.device) -> SelfAttention:
     Raises:
         ValueError: Neither will do.
     """
-    _, _, E, H = shape
+    _, L, E, H = shape
     if case.group == "attention":
         choices = [(case.name, "none")]
     else:
@@ -111,7 +111,7 @@ def made(case: Case, shape: Shape, device: torch.device) -> SelfAttention:
     refusal: Exception | None = None
     for is_causal in (False, True):
         for choice in choices:
-            attention, position = _factories(*choice)
+            attention, position = _factories(*choice, L)
             try:
                 return SelfAttention(attention, position, E, H, is_causal=is_causal).to(device)
             except ValueError as error:
@@ -135,14 +135,19 @@ def step(module: nn.Module, shape: Shape, device: torch.device) -> Callable[[], 
 
 def base_step(shape: Shape, device: torch.device, *, is_causal: bool) -> Callable[[], None]:
     """The same of ``custom``, without positions."""
-    attention, position = _factories(BASE, "none")
-    module = SelfAttention(attention, position, shape[2], shape[3], is_causal=is_causal)
+    _, L, E, H = shape
+    attention, position = _factories(BASE, "none", L)
+    module = SelfAttention(attention, position, E, H, is_causal=is_causal)
     return step(module.to(device), shape, device)
 
 
 @functools.cache
 def _factories(
-    attention: str, position: str
+    attention: str, position: str, length: int
 ) -> tuple[Callable[..., nn.Module], Callable[..., nn.Module]]:
+    """Of both options; an encoding that has a longest length is told of one that will do."""
     cfg = compose([f"attention={attention}", f"position={position}"], run_dir=".")
+    for name in ("max_length", "positions"):
+        if name in cfg.position:
+            cfg.position[name] = max(cfg.position[name], length)
     return build(cfg, "attention"), build(cfg, "position")

@@ -9,7 +9,7 @@ import torch
 
 from mha_lab.bench import zoo
 from mha_lab.bench.timing import alternate
-from mha_lab.bench.zoo_cases import cases, made, step
+from mha_lab.bench.zoo_cases import Case, cases, made, step
 from mha_lab.config import options
 from mha_lab.errors import UserError
 
@@ -25,6 +25,12 @@ def test_every_mechanism_and_encoding_runs_forward_and_backward() -> None:
     for case in found:
         module = made(case, (2, 7, 24, 4), CPU)
         step(module, (2, 7, 24, 4), CPU)()
+
+
+@pytest.mark.parametrize("name", ["learned", "randomized"])
+def test_encodings_with_a_longest_length_are_told_of_a_longer_one(name: str) -> None:
+    module = made(Case("position", name), (1, 3001, 8, 2), CPU)
+    assert module.embedding(torch.zeros(1, 3001, 8)).shape == (1, 3001, 8)
 
 
 def test_rows_are_written_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
