@@ -1,6 +1,6 @@
 """A trained run on lengths that it may never have seen: numbers, a plot, and maps of each range."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class LengthEvaluation:
 
 def evaluate_lengths(
     folder: Path,
-    ranges: Sequence[Range],
+    ranges: Iterable[Range],
     overrides: Sequence[str] = (),
     *,
     samples: int = 2000,

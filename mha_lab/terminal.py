@@ -5,7 +5,9 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
+
+_Item = TypeVar("_Item")
 
 
 def relative(path: Path) -> str:
@@ -78,3 +80,14 @@ def show_table(
     if title:
         print(title)
     Console(width=max(needed, console.width)).print(table)
+
+
+def tracked(items: Sequence[_Item], text: str) -> Iterable[_Item]:
+    """The items one after the other, with a bar in a terminal while there are some left."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    is_many = len(items) > 1
+    shown = console.is_terminal and is_many
+    return track(items, text, console=console, transient=True, disable=not shown)

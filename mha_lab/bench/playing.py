@@ -20,6 +20,9 @@ _PLAY = """() => new Promise((resolve) => {
   };
   look();
 })"""
+SHOWN = {"heads": ".heatmap canvas", "lines": ".lines canvas", "overview": ".thumbnail canvas"}
+"""What each view shows its maps in."""
+
 _MEMORY = "performance.memory.usedJSHeapSize / 1e6"
 
 
@@ -37,17 +40,21 @@ class Played(NamedTuple):
     megabytes: float
 
 
-def play(page: Any, address: str, *, rate: int = 16, times: int = 2) -> list[Played]:
+def play(
+    page: Any, address: str, *, view: str = "heads", rate: int = 16, times: int = 2
+) -> list[Played]:
     """Play all steps of the one run that the tab shows, again and again.
 
     Args:
         page: Of the browser; its memory must be exact (``--enable-precise-memory-info``).
         address: Of the tab by itself.
+        view: One of ``SHOWN``.
         rate: Steps a second that are asked for.
         times: How often.
     """
-    page.goto(f"{address}#p.mha_lab_attention.speed={rate}")
-    page.locator(".heatmap canvas").first.wait_for(timeout=60000)
+    chosen = f"p.mha_lab_attention.speed={rate}&p.mha_lab_attention.view={view}"
+    page.goto(f"{address}#{chosen}")
+    page.locator(SHOWN[view]).first.wait_for(timeout=60000)
     session = page.context.new_cdp_session(page)
     found = []
     for _ in range(times):

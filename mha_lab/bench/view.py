@@ -2,13 +2,16 @@
 
 Usage:
   python -m mha_lab bench view [lengths=64,200] [layers=6] [heads=12] [rounds=3] [steps=200]
+      [views=heads]
 
 For each length: seconds from the call to the picture in headless Chromium (the last change of the
 page), the size of the page, and milliseconds of a change of layer, in the page and in TensorBoard's
 tab. bertviz' model view and Inspectus take turns with ours where they are installed; what bertviz
 loads from the network may lie in a folder, scripts=FOLDER; offline it shows no picture without.
-Then how evenly the tab plays so many steps at 16 a second, twice: steps a second in the mean and in
-the slowest second, and the page's memory. Needs playwright and Chromium; chromium=PATH tells where.
+Then how evenly the tab plays so many steps at 16 a second in views=heads,lines,overview, twice:
+steps a second in the mean and in the slowest second, and the page's memory; and how long it takes
+to show 1,024 heads (*All layers* of 32 layers), from the request and from the click. Needs
+playwright and Chromium; chromium=PATH tells where.
 """
 
 import importlib.util
@@ -22,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from mha_lab.arguments import no_more, split, whole_number
-from mha_lab.bench.playing import play
+from mha_lab.bench.playing import SHOWN, play
+from mha_lab.bench.view_many import many_heads
 from mha_lab.bench.view_maps import causal_weights, made_maps
 from mha_lab.bench.view_rivals import RIVALS, answer_from
 from mha_lab.bench.view_server import tab
@@ -30,7 +34,7 @@ from mha_lab.errors import UserError
 from mha_lab.terminal import show_table
 
 _ARGUMENTS = ["--no-sandbox", "--enable-precise-memory-info"]
-_SETTINGS = ("lengths", "layers", "heads", "rounds", "steps", "scripts", "chromium")
+_SETTINGS = ("lengths", "layers", "heads", "rounds", "steps", "views", "scripts", "chromium")
 _UNTIL_QUIET = """() => new Promise((resolve) => {
   const start = performance.timeOrigin;
   let last = performance.now();
@@ -71,6 +75,10 @@ def main(arguments: Sequence[str]) -> int:
         for text in settings.get("lengths", "64,200").split(",")
     ]
     steps = whole_number("steps", settings.get("steps", "200"), low=1, high=10_000)
+    views = settings.get("views", "heads").split(",")
+    for view in views:
+        if view not in SHOWN:
+            raise UserError(f"views={view} is none of {', '.join(SHOWN)}")
     scripts = Path(settings["scripts"]) if "scripts" in settings else None
     chromium = settings.get("chromium", "/usr/bin/chromium")
     if importlib.util.find_spec("playwright") is None or not Path(chromium).exists():
@@ -85,14 +93,21 @@ def main(arguments: Sequence[str]) -> int:
                 browser, Path(folder) / str(length), layers, heads, length, rounds, scripts
             )
             played += _played(
-                browser, Path(folder) / f"{length}_played", layers, heads, length, steps
+                browser, Path(folder) / f"{length}_played", layers, heads, length, steps, views
             )
+        many = many_heads(browser, Path(folder) / "many", rounds)
         browser.close()
     columns = ("tokens", "what", "to the picture, s", "page, MB", "next layer, ms")
     show_table(columns, rows, numeric=3)
     if played:
-        columns = ("tokens", "steps", "steps/s", "in the slowest second", "memory, MB")
-        show_table(columns, played, numeric=5)
+        show_table(
+            ("tokens", "view", "steps", "steps/s", "in the slowest second", "memory, MB"),
+            played,
+            numeric=4,
+        )
+    show_table(
+        ("heads in one view", "from the request, ms", "from the click, ms"), [many], numeric=3
+    )
     absent = [name for name in RIVALS if importlib.util.find_spec(name) is None]
     if absent:
         print(f"not compared, as not installed: pip install {' '.join(absent)}")
@@ -153,19 +168,28 @@ def _of_length(
 
 
 def _played(
-    browser: Any, folder: Path, layers: int, heads: int, length: int, steps: int
+    browser: Any,
+    folder: Path,
+    layers: int,
+    heads: int,
+    length: int,
+    steps: int,
+    views: Sequence[str],
 ) -> list[tuple[str, ...]]:
-    """A row for each time that the tab plays all steps."""
+    """A row for each view and each time that the tab plays all steps."""
     if steps < 2:
         return []
     with tab(made_maps(layers, heads, length), folder, steps=steps) as address:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        found = play(page, address)
-        page.close()
-    return [
-        (str(length), str(steps), f"{one.mean:.1f}", str(one.slowest), f"{one.megabytes:.0f}")
-        for one in found
-    ]
+        rows: list[tuple[str, ...]] = []
+        for view in views:
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            rows += [
+                (str(length), view, str(steps), f"{one.mean:.1f}", str(one.slowest),
+                 f"{one.megabytes:.0f}")
+                for one in play(page, address, view=view)
+            ]  # fmt: skip
+            page.close()
+    return rows
 
 
 def _seconds(values: Sequence[float]) -> str:

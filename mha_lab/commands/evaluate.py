@@ -30,7 +30,7 @@ from mha_lab import trust
 from mha_lab.arguments import split, whole_number
 from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError
-from mha_lab.terminal import relative, show_table, wrapped
+from mha_lab.terminal import relative, show_table, tracked, wrapped
 
 if TYPE_CHECKING:
     from mha_lab.build import Parts
@@ -138,7 +138,8 @@ def _by_range(
     from mha_lab.length_files import write_evaluation
     from mha_lab.training.length_scores import MEASURES
 
-    result = evaluate_lengths(folder, ranges, overrides, samples=samples, **common)
+    bar = tracked(ranges, "testing lengths")
+    result = evaluate_lengths(folder, bar, overrides, samples=samples, **common)
     print(_which(folder, common))
     show_table(
         ("lengths", "sequences", *MEASURES.values(), ""),

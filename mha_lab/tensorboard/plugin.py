@@ -22,7 +22,9 @@ from mha_lab.tensorboard.answers import Answers, respond
 from mha_lab.tensorboard.event_files import PLUGIN_NAME
 from mha_lab.tensorboard.parameters import BadRequestError, shown
 from mha_lab.tensorboard.series import AttentionSeries
-from mha_lab.view.bundle import STATIC
+from mha_lab.view.bundle import STATIC, bundled_module
+
+_PAGE = "/static/page_in_one.js"
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -61,6 +63,7 @@ class AttentionPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             if path.is_file()
         }
         return files | {
+            _PAGE: _app(_serve_page),
             "/runs": _app(self._answers.runs),
             "/maps": _app(self._answers.maps),
             "/map": _app(self._answers.map),
@@ -74,7 +77,7 @@ class AttentionPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         """The tab's name and where its page begins."""
-        return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="Attention")
+        return base_plugin.FrontendMetadata(es_module_path=_PAGE, tab_name="Attention")
 
 
 def _app(answer: Callable[[Request], Response]) -> WsgiApp:
@@ -94,6 +97,11 @@ def _app(answer: Callable[[Request], Response]) -> WsgiApp:
 
     result: WsgiApp = application
     return result
+
+
+def _serve_page(request: Request) -> Response:
+    """The page as one module: a browser asks for 60 modules level by level, which takes time."""
+    return respond(request, bundled_module("index.js").encode(), "text/javascript")
 
 
 def _serve_file(path: Path, request: Request) -> Response:

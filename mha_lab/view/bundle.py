@@ -1,4 +1,4 @@
-"""The page's modules as one script, for pages that have no server to import from.
+"""The page's modules as one script: some have no server to import from, others had 60 requests.
 
 Every module becomes a function that is called once, in the order of their imports, and returns
 what it exports. The modules are this folder's own, so the forms of ``import`` and ``export`` are
@@ -22,12 +22,25 @@ _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 @cache
 def bundle(entry: str) -> str:
     """One script that does what the module ``entry`` does, without comments and indentation."""
+    body, _ = _joined(entry)
+    # Nothing in it may end the script element that it stands in.
+    return f'(() => {{"use strict";\n{body}}})();\n'.replace("</", "<\\/")
+
+
+@cache
+def bundled_module(entry: str) -> str:
+    """One module that exports what the module ``entry`` does, to be imported from a server."""
+    body, last = _joined(entry)
+    exported = [name for _, name in _EXPORT.findall((STATIC / entry).read_text("utf-8"))]
+    return f"{body}export const {{{', '.join(exported)}}} = {last};\n"
+
+
+def _joined(entry: str) -> tuple[str, str]:
+    """All modules as functions, and the name that the last of them, ``entry``, has there."""
     order: list[Path] = []
     _visit(STATIC / entry, order, ())
     names = {path: f"module{i}" for i, path in enumerate(order)}
-    body = "".join(_as_function(path, names) for path in order)
-    # Nothing in it may end the script element that it stands in.
-    return f'(() => {{"use strict";\n{body}}})();\n'.replace("</", "<\\/")
+    return "".join(_as_function(path, names) for path in order), names[order[-1]]
 
 
 @cache

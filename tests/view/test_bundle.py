@@ -11,9 +11,11 @@ from mha_lab.view import bundle as bundling
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(bundling, "STATIC", tmp_path)
-    bundling.bundle.cache_clear()
+    for made in (bundling.bundle, bundling.bundled_module):
+        made.cache_clear()
     yield tmp_path
-    bundling.bundle.cache_clear()
+    for made in (bundling.bundle, bundling.bundled_module):
+        made.cache_clear()
 
 
 def write(folder, **files):
@@ -36,6 +38,20 @@ def test_a_bundle_does_what_its_modules_do(folder):
     )
     ran = subprocess.run(["node", "-e", bundling.bundle("main.js")], capture_output=True, text=True)
     assert (ran.stdout, ran.stderr) == ("4 2\n", "")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_a_bundled_module_exports_what_its_entry_does(folder):
+    write(
+        folder,
+        one="export const two = 2;\n",
+        main='import { two } from "./one.js";\n\n'
+        "export async function render() {\n  return two;\n}\n",
+    )
+    (folder / "all.mjs").write_text(bundling.bundled_module("main.js"))
+    asks = 'import("./all.mjs").then(({ render }) => render()).then(console.log)'
+    ran = subprocess.run(["node", "-e", asks], capture_output=True, text=True, cwd=folder)
+    assert (ran.stdout, ran.stderr) == ("2\n", "")
 
 
 def test_a_module_that_imports_itself_by_another_is_refused(folder):

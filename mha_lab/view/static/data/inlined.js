@@ -64,6 +64,10 @@ export class InlinedSource {
   }
 
   ahead(run, entries, steps, sample) {
+    this.mapsAhead(run, entries, steps, sample);
+  }
+
+  mapsAhead(run, entries, steps, sample) {
     for (const entry of entries) {
       for (const step of steps) if (entry.steps.includes(step)) this.map(run, entry, step, sample).catch(() => null);
     }

@@ -1,4 +1,4 @@
-/** Maps from TensorBoard's server. A source has runs(), maps(run), map(...), scores(...) and ahead(...). */
+/** Maps from TensorBoard's server. A source has runs(), maps(run), map(...), scores(...), ahead(...) and mapsAhead(...). */
 
 import { SourceError } from "./errors.js";
 import { MapData } from "./map_data.js";
@@ -58,11 +58,15 @@ export class ServerSource {
 
   /** Fetch what map() and scores() will be asked for, in one request each. */
   ahead(run, entries, steps, sample, version) {
+    this.mapsAhead(run, entries, steps, sample);
+    this.scoresAhead(run, steps, version);
+  }
+
+  mapsAhead(run, entries, steps, sample) {
     const missing = entries.flatMap((entry) =>
       steps.filter((step) => entry.steps.includes(step) && !this.memory.has(keyOf(run, entry, step, sample)))
         .map((step) => ({ entry, step })));
     if (missing.length) this.several(run, missing, sample);
-    this.scoresAhead(run, steps, version);
   }
 
   several(run, missing, sample) {

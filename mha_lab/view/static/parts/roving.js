@@ -7,7 +7,11 @@ export function roving(container, selector) {
   const items = () => [...container.querySelectorAll(selector)];
 
   const stop = (chosen, all = items()) => {
-    for (const item of all) item.tabIndex = item === chosen ? 0 : -1;
+    for (const item of all) {
+      const wanted = item === chosen ? "0" : "-1";
+      // Styles are computed anew where it is set.
+      if (item.getAttribute("tabindex") !== wanted) item.setAttribute("tabindex", wanted);
+    }
   };
 
   container.addEventListener("keydown", (event) => {

@@ -42,8 +42,8 @@ export class OverviewView {
       const chosen = tile.tag === pane.entry.tag && tile.head === scene.head;
       tile.node.classList.toggle("chosen", chosen);
       tile.drawn = null;
-      if (tile.visible) this.paint(tile);
     }
+    this.paintAll(this.tiles.filter((tile) => tile.visible));
     this.roving.refresh(this.tiles.find((tile) => tile.node.classList.contains("chosen"))?.node);
   }
 
@@ -77,7 +77,7 @@ export class OverviewView {
     const layer = visible(this.pane.shortName(tag));
     const caption = place === null
       ? [el("span", {}, name.replace("head ", ""))]
-      : [el("span.place", {}, `${place}`), el("span.layer", {}, `${withoutFiller(layer)} · ${name.replace("head ", "")}`)];
+      : [el("span.place", {}, `${place}`), el("span.layer", {}, ...breakable(`${withoutFiller(layer)} · ${name.replace("head ", "")}`))];
     const node = el(
       "button.thumbnail",
       { type: "button", title: `${layer}, ${name}`, onclick: () => this.choose(tag, head) },
@@ -88,12 +88,26 @@ export class OverviewView {
   }
 
   onSeen(entries) {
+    const seen = [];
     for (const { target, isIntersecting } of entries) {
       const tile = this.tileOf.get(target);
       if (!tile) continue;
       tile.visible = isIntersecting;
-      if (isIntersecting) this.paint(tile);
+      if (isIntersecting) seen.push(tile);
     }
+    this.paintAll(seen);
+  }
+
+  /** Paint what is in view; the maps of all its layers come in one answer. */
+  paintAll(tiles) {
+    const { pane } = this;
+    const tags = new Set(tiles.map(({ tag }) => tag));
+    const entries = pane.entries.filter(({ tag }) => tags.has(tag));
+    if (entries.length > 1) {
+      const steps = [...new Set(entries.map((entry) => pane.stepOf(entry)))];
+      pane.source.mapsAhead(pane.run, entries, steps, pane.sample);
+    }
+    for (const tile of tiles) this.paint(tile);
   }
 
   async paint(tile) {
@@ -123,4 +137,9 @@ export class OverviewView {
   heatmaps() {
     return [];
   }
+}
+
+/** A module's path that may go on in the next line after a dot or an underscore, not within a word. */
+function breakable(text) {
+  return text.split(/(?<=[._])(?=\w)/).flatMap((piece, i) => (i === 0 ? [piece] : [el("wbr"), piece]));
 }
