@@ -48,8 +48,8 @@ def shades(groups: Sequence[Group]) -> list[Shade]:
     key = fit[-1]
     return [
         Shade(
-            " · ".join(word for i, word in enumerate(group.words) if i != key),
-            group.words[key],
+            " · ".join(word for i, word in enumerate(group.words) if word and i != key),
+            group.words[key] or "–",
             SERIES[values[key].index(group.words[key])],
         )
         for group in groups

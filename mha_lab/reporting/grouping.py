@@ -1,5 +1,6 @@
 """Groups of runs that differ only by their seed: what a mean is taken over."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,8 @@ from mha_lab.reporting.reading import CHOICES, Run
 
 # What these say in Python's words, the choice has said already.
 REPEATING = ("_target_", "_partial_")
-_DEFAULT_CHOICES = ("task", "attention", "model", "position")
+_PARTS = ("attention/weighting", "attention/pattern", "attention/mixing")
+_DEFAULT_CHOICES = ("task", "attention", *_PARTS, "model", "position")
 _TOLD = {"attention": ("attention_parts", ""), "position": ("position_of_attention", "own: ")}
 _MOST_OTHER_KEYS = 2  # where more keys than these differ, it was a search and not a grid
 
@@ -42,7 +44,7 @@ class Group:
     @property
     def label(self) -> str:
         """A short name: ``custom · learned``, ``lr 0.003``, ``no position``."""
-        return " · ".join(self.words)
+        return " · ".join(word for word in self.words if word)
 
     @property
     def words(self) -> list[str]:
@@ -83,10 +85,14 @@ def group_runs(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
     """Sort runs into groups; an incomplete one of which too little is known belongs to none."""
     found: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        if run.is_complete or all(key in run.values for key in by):
+        if run.is_complete or all(_is_known(run, key) for key in by):
             found.setdefault(tuple(run.text(key) for key in by), []).append(run)
     keys = sorted(found, key=lambda key: [natural_value(value) for value in key])
     return [Group(tuple(by), key, found[key]) for key in keys]
+
+
+def _is_known(run: Run, key: str) -> bool:
+    return key in run.values or (key in _PARTS and "attention" in run.values)
 
 
 def check_by(by: Sequence[str], runs: Sequence[Run]) -> None:
@@ -142,6 +148,9 @@ def short_number(text: str) -> str:
 
 
 def _word(key: str, value: str, shown: str) -> str:
+    name = re.split(r"[./]", key)[-1]
+    if key in _PARTS and value == "–":
+        return ""  # attention that is not made of parts
     if value == "none":
-        return f"no {key}" if shown == value else shown.removeprefix("none ").strip("()")
-    return shown if key in CHOICES else f"{key.split('.')[-1]} {shown}"
+        return f"no {name}" if shown == value else shown.removeprefix("none ").strip("()")
+    return shown if key in (*CHOICES, *_PARTS) else f"{name} {shown}"

@@ -70,7 +70,8 @@ def tasks_and_variants(groups: Sequence[Group], measures: Sequence[Measure]) -> 
         return None
     at = groups[0].by.index("task")
     cells = {
-        (g.key[at], " · ".join(w for i, w in enumerate(g.words) if i != at)): g for g in groups
+        (g.key[at], " · ".join(w for i, w in enumerate(g.words) if w and i != at)): g
+        for g in groups
     }
     tasks, variants = (list(dict.fromkeys(keys)) for keys in zip(*cells, strict=True))
     if len(tasks) < 2 or len(variants) < 2:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from synthetic_runs import write_failed, write_run
@@ -143,3 +144,18 @@ def test_what_an_attention_brings_is_told_beside_its_name(tmp_path):
     assert group.shown == ["composed (entmax15, window)", "none (own: a window)"]
     assert group.label == "composed (entmax15, window) · own: a window"
     assert group.key == ("composed", "none")
+
+
+def test_attentions_of_other_parts_are_told_apart_by_themselves(tmp_path):
+    runs = make(tmp_path, {"attention": "composed", "seed": 3}, {"attention": "custom", "seed": 5})
+    other = replace(runs[0], values=runs[0].values | {"attention/weighting": "sigmoid"})
+    runs = [replace(runs[0], values=runs[0].values | {"attention/weighting": "softmax"}), other,
+            replace(runs[1], status="failed")]  # fmt: skip
+
+    assert default_by(runs) == ("attention", "attention/weighting")
+    groups = group_runs(runs, default_by(runs))
+    assert [group.label for group in groups] == [
+        "composed · sigmoid",
+        "composed · softmax",
+        "custom",
+    ]
