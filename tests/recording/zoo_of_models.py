@@ -21,6 +21,7 @@ Each model ends as one of
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import time
@@ -325,6 +326,12 @@ def main(arguments: list[str]) -> int:
     unknown = sorted(set(options) - {"only", "markdown"})
     if unknown:
         raise SystemExit(f"unknown arguments {unknown}; there are only=... and markdown")
+    absent = [one for one in ("transformers", "timm") if importlib.util.find_spec(one) is None]
+    if absent:
+        raise SystemExit(
+            f"{' and '.join(absent)} not installed: pip install -c constraints.txt -e '.[dev]' and "
+            "pip install --no-deps -c constraints.txt timm (make test does both)"
+        )
     results = []
     for name in chosen_names(options.get("only", "")):
         try:
