@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mha_lab.terminal import relative, show_table, wrapped
+from mha_lab.terminal import relative, show_table, tracked, wrapped
 
 EXPECTED = """\
 outputs/multirun/a-name-longer-than-the-table
@@ -68,3 +68,10 @@ def test_words_of_a_sentence_stay_whole_in_a_terminal(monkeypatch: pytest.Monkey
         "  or another folder",
     ]
     assert wrapped(text, io.StringIO()) == text
+
+
+def test_items_with_a_bar_are_all_there_and_print_nothing_where_it_is_piped(
+    capsys: pytest.CaptureFixture[str],
+):
+    assert list(tracked([3, 5, 7], "testing")) == [3, 5, 7]
+    assert capsys.readouterr() == ("", "")
