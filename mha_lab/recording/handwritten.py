@@ -22,7 +22,13 @@ from torch.utils._pytree import tree_map
 
 from mha_lab.recording.heads import with_heads
 from mha_lab.recording.products import COMPOSING, PRODUCTS, meeting_with_values
-from mha_lab.recording.softmaxes import Fate, Softmax, is_softmax, softmax_axis
+from mha_lab.recording.softmaxes import (
+    Fate,
+    Softmax,
+    is_log_softmax,
+    is_softmax,
+    softmax_axis,
+)
 
 _RESHAPING = {
     "__get__", "__getitem__", "expand", "expand_as", "flatten", "movedim", "moveaxis",
@@ -89,14 +95,17 @@ class SoftmaxTracker:
         self._keeps_weights = keeps_weights
         self._module_now = module_now
         self._followed: dict[int, _Followed] = {}
+        self._logarithms: dict[int, tuple[weakref.ref[Tensor], int]] = {}  # with the keys' axis
 
     def is_concerned(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> bool:
         """Whether a call of a torch function matters here; most do not, so this is cheap."""
-        if not self._followed:
-            return is_softmax(func)
-        return is_softmax(func) or any(True for _ in self._sources([*args, *kwargs.values()]))
+        if is_softmax(func) or is_log_softmax(func):
+            return True
+        if self._logarithms and getattr(func, "__name__", "") == "exp":
+            return True
+        return bool(self._followed) and any(True for _ in self._sources([*args, *kwargs.values()]))
 
     def follow(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
@@ -114,7 +123,16 @@ class SoftmaxTracker:
         """
         axis = softmax_axis(func, args, kwargs, result)
         if axis is not None:
-            self._begin(args[0] if args else kwargs["input"], result, axis)
+            given: Tensor = args[0] if args else next(iter(kwargs.values()))
+            if is_log_softmax(func):
+                self._note_logarithm(result, axis)
+            else:
+                self._begin(-given if func.__name__ == "softmin" else given, result, axis)
+            return None
+        logarithm = args[0] if args and getattr(func, "__name__", "") == "exp" else None
+        reference, axis = self._logarithms.get(id(logarithm), (None, 0))
+        if reference is not None and reference() is logarithm:
+            self._begin(args[0], result, axis)
             return None
         sources = list(self._sources([*args, *kwargs.values()]))
         if not sources:
@@ -127,6 +145,15 @@ class SoftmaxTracker:
         else:
             self._moved(func, name, args, kwargs, result, sources)
         return None
+
+    def _note_logarithm(self, result: Tensor, axis: int) -> None:
+        key, noted = id(result), self._logarithms
+
+        def forget(reference: weakref.ref[Tensor]) -> None:
+            if key in noted and noted[key][0] is reference:
+                del noted[key]
+
+        noted[key] = (weakref.ref(result, forget), axis)
 
     def answered(self, tensors: Sequence[Any]) -> None:
         """Note that a call that is recorded, or counted, was given these tensors."""

@@ -9,7 +9,16 @@ from typing import Any
 
 from torch import Tensor
 
-_NAMES = {"softmax", "special_softmax", "_safe_softmax"}
+# Where each has its axis among its arguments, and the axis where none is given.
+_NAMES = {
+    "softmax": (1, None),
+    "special_softmax": (1, None),
+    "_safe_softmax": (1, None),
+    "_softmax": (1, None),
+    "softmin": (1, None),
+    "gumbel_softmax": (4, -1),
+}
+_LOG_NAMES = ("log_softmax", "special_log_softmax", "_log_softmax")
 
 
 class Fate(IntEnum):
@@ -58,16 +67,31 @@ class Softmax:
 
 def is_softmax(func: Callable[..., Any]) -> bool:
     """Whether a function is a softmax of torch."""
-    return getattr(func, "__name__", "") in _NAMES
+    return _name(func) in _NAMES
+
+
+def is_log_softmax(func: Callable[..., Any]) -> bool:
+    """Whether a function is a softmax's logarithm, which is weights once ``exp`` was applied."""
+    return _name(func) in _LOG_NAMES
 
 
 def softmax_axis(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
 ) -> int | None:
-    """The axis, counted from the end, of a softmax of scores (at least two axes); else None."""
-    if not is_softmax(func) or not isinstance(result, Tensor):
+    """The axis, counted from the end, of a softmax of scores (at least two axes); else None.
+
+    That of a softmax's logarithm, too.
+    """
+    name = _name(func)
+    if (name not in _NAMES and name not in _LOG_NAMES) or not isinstance(result, Tensor):
         return None
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    place, usual = _NAMES.get(name, (1, None))
+    dim = kwargs.get("dim", args[place] if len(args) > place else usual)
     if result.ndim < 2 or not isinstance(dim, int):
         return None
     return dim if dim < 0 else dim - result.ndim
+
+
+def _name(func: Callable[..., Any]) -> str:
+    """A function's name; that of an overload without its arguments' types (``softmax.int``)."""
+    return str(getattr(func, "__name__", "")).partition(".")[0]

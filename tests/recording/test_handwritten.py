@@ -1,5 +1,7 @@
 """Attention that is written by hand: which softmaxes are recorded, and as what."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -35,6 +37,15 @@ class Written(nn.Module):
 
     def last_axis_by_number(self, scores, v):
         return torch.softmax(scores, dim=3).float().contiguous() @ v
+
+    def by_its_logarithm(self, scores, v):
+        return scores.log_softmax(-1).exp() @ v
+
+    def softmin(self, scores, v):
+        return F.softmin(-scores, dim=-1) @ v
+
+    def by_an_operator(self, scores, v):
+        return torch.ops.aten.softmax.int(scores, -1) @ v
 
     def einsum(self, scores, v):
         return torch.einsum("bhij,bhjd->bhid", scores.softmax(dim=-1), v)
@@ -119,6 +130,29 @@ def test_heads_that_are_joined_after_the_softmax_are_told_apart_by_it():
     mask = torch.ones(L, S, dtype=torch.bool)
     assert_close(maps[0].weights, by_hand(q, k, mask)[:2, [1]], atol=1e-6, rtol=0)
     assert_close(maps[0].value_norms, k.norm(dim=-1)[:2, [1]], atol=1e-6, rtol=0)
+
+
+def test_weights_that_are_drawn_are_those_that_were_applied():
+    class Drawn(nn.Module):
+        def forward(self, scores, v):
+            self.weights = F.gumbel_softmax(scores, tau=0.7)
+            return self.weights @ v
+
+    module = Drawn()
+    with record_attention(module, softmax=True) as maps:
+        module(torch.randn(N, H, L, S), torch.randn(N, H, S, D))
+    assert_close(maps[0].weights, module.weights)
+
+
+def test_a_logarithm_that_stays_one_is_no_attention():
+    class Modelled(nn.Module):
+        def forward(self, x):
+            return F.nll_loss((x @ x.mT).log_softmax(-1).flatten(0, 1), torch.zeros(N * L).long())
+
+    with warnings.catch_warnings(), record_attention(module := Modelled(), softmax=True) as maps:
+        warnings.simplefilter("ignore")
+        module(torch.randn(N, L, D))
+    assert maps == []
 
 
 def test_rows_without_any_key_are_zero():
