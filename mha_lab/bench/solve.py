@@ -26,7 +26,7 @@ _SETTINGS = ("rounds", "every", "steps")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Race, print every round and the median ratio."""
+    """Race, print every round, the median ratio and the largest."""
     settings, overrides = split(arguments, _SETTINGS)
     rounds = whole_number("rounds", settings.get("rounds", "5"), low=1, high=1000)
     every = whole_number("every", settings.get("every", "10"), low=1, high=1000)
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         for i, one in enumerate(found)
     ]  # fmt: skip
     show_table(columns, rows, numeric=5)
-    print(f"median ratio {statistics.median(one['ratio'] for one in found):.3f}")
+    ratios = [one["ratio"] for one in found]
+    print(f"median ratio {statistics.median(ratios):.3f}, the largest {max(ratios):.3f}")
     return 0
 
 
