@@ -46,7 +46,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     others = [other for other in known if other != word]
     same_end = sorted((o for o in others if o.rpartition(".")[2] == word), key=len)
-    close = same_end or difflib.get_close_matches(word, others, n=1, cutoff=0.6)
+    cutoff = 0.6 if len(word) < 6 else 0.5  # short words have half of their letters by chance
+    close = same_end or difflib.get_close_matches(word, others, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
