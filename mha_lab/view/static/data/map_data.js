@@ -26,7 +26,8 @@ export class MapData {
     this.coding = header.coding;
     this.codes = codes;
     this.decoded = null;
-    this.bytes = 4 * this.headCount * this.rows * this.columns; // once they are weights
+    this.bytesOfCodes = null;
+    this.bytes = (this.coding.bits === 8 ? 5 : 4) * this.headCount * this.rows * this.columns; // once they are weights
     this.means = null;
     this.rowMaxima = new Map();
     this.tops = new Map();
@@ -35,8 +36,11 @@ export class MapData {
   /** All weights (H, L, S), decoded when they are first looked at. */
   get weights() {
     if (this.decoded === null) {
-      this.decoded = decode(this.codes, this.coding);
+      this.meaning = meanings(this.coding);
+      const codes = this.coding.bits === 8 ? new Uint8Array(this.codes) : new Uint16Array(this.codes);
+      this.decoded = decode(codes, this.meaning);
       this.codes = null;
+      if (this.coding.bits === 8) this.bytesOfCodes = codes; // few enough values to colour by a table
     }
     return this.decoded;
   }
@@ -52,6 +56,13 @@ export class MapData {
       }
     }
     return this.means;
+  }
+
+  /** The codes (L, S) of one head, a byte each, with what they stand for; null where there are none. */
+  codesOf(head) {
+    if (this.weights && (this.bytesOfCodes === null || head === "mean")) return null;
+    const size = this.rows * this.columns;
+    return { codes: this.bytesOfCodes.subarray(head * size, (head + 1) * size), meaning: this.meaning };
   }
 
   weight(head, query, key) {
@@ -112,14 +123,18 @@ export class MapData {
   }
 }
 
-function decode(buffer, { bits, zero, levels, scale }) {
-  const codes = bits === 8 ? new Uint8Array(buffer) : new Uint16Array(buffer);
+/** What each code stands for. */
+function meanings({ bits, zero, levels, scale }) {
   const meaning = new Float32Array(2 ** bits);
   for (let code = 0; code < meaning.length; code += 1) {
     const x = (code - zero) / levels;
     meaning[code] = scale * x * Math.abs(x);
   }
   meaning[meaning.length - 1] = NaN;
+  return meaning;
+}
+
+function decode(codes, meaning) {
   const weights = new Float32Array(codes.length);
   for (let i = 0; i < codes.length; i += 1) weights[i] = meaning[codes[i]];
   return weights;

@@ -90,10 +90,16 @@ export function picture(map, head, scale, table) {
   const image = new ImageData(map.columns || 1, map.rows || 1);
   const data = new Uint32Array(image.data.buffer);
   const colours = pixels(table);
-  const places = levels(map, head, scale);
-  for (let i = 0; i < places.length; i += 1) {
-    const place = places[i];
-    if (place !== -1) data[i] = colours[place < 0 ? 2 * LEVELS : place];
+  const colourOf = (place) => (place === -1 ? 0 : colours[place < 0 ? 2 * LEVELS : place]);
+  const top = tops(map, head, scale);
+  const known = typeof top === "number" && !map.isDifference && !map.whole ? map.codesOf(head) : null;
+  if (known) {
+    const { codes, meaning } = known; // each of 256 values is looked up once
+    const ofCode = Uint32Array.from(meaning, (value) => colourOf(level(value, top, scale.curve)));
+    for (let i = 0; i < codes.length; i += 1) data[i] = ofCode[codes[i]];
+    return image;
   }
+  const places = levels(map, head, scale);
+  for (let i = 0; i < places.length; i += 1) data[i] = colourOf(places[i]);
   return image;
 }
