@@ -8,6 +8,7 @@ Stop it with Ctrl-C.
 """
 
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,10 +36,17 @@ def main(arguments: Sequence[str]) -> int:
             "(python -m mha_lab train +experiment=copy), or give logdir=FOLDER"
         )
     port = whole_number("port", settings.get("port", "6006"), low=0, high=65535)
+    host = settings.get("host", "localhost")
+    try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError):
+        raise UserError(
+            f"host must be a name or an address of this machine, got {host!r}: nothing is found there"
+        ) from None
     command = [
         *(sys.executable, "-m", "tensorboard.main"),
         *("--logdir", str(logdir), "--port", str(port)),
-        *("--host", settings.get("host", "localhost")),
+        *("--host", host),
         *("--samples_per_plugin", KEEP_ALL, "--reload_interval", "5"),
     ]
     print(f"runs of {relative(logdir)}; their maps are in TensorBoard's tab Attention")
