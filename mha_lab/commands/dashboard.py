@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         socket.getaddrinfo(host, port)
     except (OSError, UnicodeError):
         raise UserError(
-            f"host must be a name or an address of this machine, got {host!r}: nothing is found there"
+            f"host must be a name or an address of this machine, got {host!r}"
         ) from None
     command = [
         *(sys.executable, "-m", "tensorboard.main"),
