@@ -28,6 +28,7 @@ from mha_lab.config_tree import (
     search_path,
     usual_run_dir,
     with_folder,
+    without_attention,
 )
 from mha_lab.errors import UserError, nearest
 from mha_lab.plain_yaml import check_size
@@ -60,6 +61,7 @@ __all__ = [
     "search_path",
     "usual_run_dir",
     "with_folder",
+    "without_attention",
 ]
 
 CONFIG_FILE = "config.yaml"

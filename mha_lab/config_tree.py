@@ -130,6 +130,11 @@ def own_positions(group: str) -> dict[str, str]:
     return _told(group, "Position: ")
 
 
+def without_attention() -> list[str]:
+    """The models that have no attention: a comment ``# Attention: none`` says so."""
+    return list(_told("model", "Attention: none"))
+
+
 def _told(group: str, start: str) -> dict[str, str]:
     return {
         name: comment.removeprefix(start)

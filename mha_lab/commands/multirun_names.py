@@ -9,6 +9,7 @@ from hydra.errors import HydraException
 _SUBDIR = "hydra.sweep.subdir"
 _RUN_DIR = "hydra.run.dir"
 _ATTENTION = "${hydra:runtime.choices.attention}"
+_POSITION = "${hydra:runtime.choices.position}"
 
 
 def subdir_words(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
@@ -33,20 +34,27 @@ def subdir_words(arguments: Sequence[str], groups: Sequence[str]) -> list[str]:
     return [f"{_SUBDIR}='{'_'.join(['${hydra:job.num}', *varied])}'"] if varied else []
 
 
-def run_dir_words(arguments: Sequence[str], usual: str) -> list[str]:
-    """An override that names a run's folder by the parts of its attention too.
+def run_dir_words(
+    arguments: Sequence[str], usual: str, without_attention: Sequence[str] = ()
+) -> list[str]:
+    """An override that names a run's folder by the parts of its attention too, or without it.
 
     Args:
         arguments: the command line of ``train``.
         usual: the folder's name as the config has it.
+        without_attention: models that have none, and no positions then.
 
     Returns:
         The one override, with which ``composed`` becomes ``composed_entmax15``; empty where no part
-        is chosen, or the command line names the folder itself.
+        is chosen and the model has attention, or the command line names the folder itself.
     """
     keys = [word.partition("=")[0].lstrip("+") for word in arguments]
     parts = [key for key in keys if key.startswith("attention/")]
-    if _RUN_DIR in keys or not parts:
+    if _RUN_DIR in keys:
+        return []
+    if {f"model={name}" for name in without_attention} & set(arguments):
+        return [f"{_RUN_DIR}='{usual.replace(f'{_ATTENTION}_{_POSITION}_', '')}'"]
+    if not parts:
         return []
     named = "_".join([_ATTENTION, *(f"${{hydra:runtime.choices.{key}}}" for key in parts)])
     return [f"{_RUN_DIR}='{usual.replace(_ATTENTION, named)}'"]

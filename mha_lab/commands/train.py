@@ -98,7 +98,14 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
 
     from mha_lab.commands.hydra_callback import RunGuard
     from mha_lab.commands.multirun_names import run_dir_words, subdir_words
-    from mha_lab.config import config_folder, explain, groups, search_path, usual_run_dir
+    from mha_lab.config import (
+        config_folder,
+        explain,
+        groups,
+        search_path,
+        usual_run_dir,
+        without_attention,
+    )
     from mha_lab.words import check_choices, parse_words
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
@@ -109,7 +116,10 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     items = parse_words(rest)
     check_choices(items, groups())
     is_many = bool({"-m", "--multirun"} & set(options))
-    names = subdir_words(rest, groups()) if is_many else run_dir_words(rest, usual_run_dir())
+    if is_many:
+        names = subdir_words(rest, groups())
+    else:
+        names = run_dir_words(rest, usual_run_dir(), without_attention())
     # Hydra refuses words on both sides of an option.
     sys.argv = [words[0], *options, *search_path(), *rest, *names]
     main = hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")

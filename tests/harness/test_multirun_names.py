@@ -81,6 +81,16 @@ def test_a_part_of_the_attention_names_the_folder_of_a_single_run():
     assert run_dir_words(["attention=entmax"], usual) == []
 
 
+def test_a_model_without_attention_is_not_named_by_one(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    tiny = [word for word in TINY if not word.startswith("model.num_heads")]
+    assert lab("train", *tiny, "trainer.max_steps=2", "task=copy", "model=recurrent")[0] == 0
+    [run] = (tmp_path / "outputs" / "copy").iterdir()
+    assert run.name.startswith("recurrent_seed0_")
+
+
 def test_a_run_says_which_parts_its_attention_has(
     lab: Callable[..., tuple[int, str, str]], tmp_path: Path
 ):
