@@ -18,6 +18,7 @@ from mha_lab.targets import KINDS, Kind, kind_of, locate
 from mha_lab.trust import TARGET
 
 _PLAIN = {"seed": Seed, "compile": bool, "run_dir": Text, "choices": dict[str, str]}
+_TRAINER_NEEDS = ("accelerator", "enable_progress_bar", "max_steps", "val_check_interval")
 _OPTIONAL = ("logger",)
 """A node that may be null or hold nothing: there is metrics.csv then."""
 
@@ -50,6 +51,9 @@ def validate(cfg: DictConfig) -> None:
         elif node or place not in _OPTIONAL:
             _check_choice(place, node)
             check_node(place, node, kind)
+    for name in _TRAINER_NEEDS:
+        if name not in tree["trainer"]:
+            raise UserError(f"the config has no 'trainer.{name}', which every run needs")
 
 
 def check_node(key: str, node: dict[str, Any], kind: Kind) -> None:

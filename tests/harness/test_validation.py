@@ -60,6 +60,8 @@ def test_every_option_is_valid_as_it_stands(group: str, option: str):
 
 
 WRONG = [
+    (["~trainer.max_steps"], "no 'trainer.max_steps', which every run needs"),
+    (["~trainer.accelerator"], "no 'trainer.accelerator', which every run needs"),
     # (overrides, what the sentence says); kinds of mistakes, each for several keys
     *(
         ([f"trainer.{key}={value}"], f"trainer.{key} must be a whole number of at least 1")
