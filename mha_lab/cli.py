@@ -74,6 +74,7 @@ def run(argv: Sequence[str]) -> int:
             # Most commands have one text; bench has one for each of what it measures.
             print(module.help_text(arguments) if hasattr(module, "help_text") else module.__doc__)
             return 0
+        _check_words(arguments)
         _check_working_folder()
         folder, rest = _own_folder(arguments)
         with _with_folder(folder):
@@ -94,6 +95,16 @@ def run(argv: Sequence[str]) -> int:
         if known is None:
             raise
         return _tell(known, 1, cause=error)
+
+
+def _check_words(arguments: Sequence[str]) -> None:
+    """Refuse halves of characters: what is written of them could not be read again."""
+    for word in arguments:
+        half = next((letter for letter in word if "\ud800" <= letter <= "\udfff"), None)
+        if half is not None:
+            raise UserError(
+                f"{word!a} is no text: {half!a} is half of a character, or a byte outside of UTF-8"
+            )
 
 
 def _tell(error: Exception, code: int, cause: Exception | None = None) -> int:

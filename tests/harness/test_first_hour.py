@@ -22,6 +22,16 @@ def test_a_resumed_run_tells_this_call_from_the_whole(call: float, training: flo
     assert _time_text({"wall_seconds": call, "train_seconds": training}) == said
 
 
+@pytest.mark.parametrize(
+    "words", [("report", "runs", "name=\ud83d"), ("predict", "run=x", "\udc80")]
+)
+def test_halves_of_characters_are_refused_by_every_command(lab, words: tuple[str, ...]):
+    code, _, err = lab(*words)
+    assert code == 2
+    assert "half of a character" in err
+    assert len(err.splitlines()) == 1
+
+
 def test_an_encoder_without_positions_is_told_of_before_training(lab, tmp_path: Path):
     words = ("+experiment=sort", "model=encoder", f"hydra.run.dir={tmp_path}/run")
     code, _, err = lab("train", *words, *SHORT)

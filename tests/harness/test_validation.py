@@ -42,7 +42,8 @@ def composed(words: list[str]) -> DictConfig:
     cfg = default().copy()
     for item in items:
         if item.is_delete():
-            del cfg[item.key_or_group]
+            node, _, name = item.key_or_group.rpartition(".")
+            del (OmegaConf.select(cfg, node) if node else cfg)[name]
         else:
             OmegaConf.update(cfg, item.key_or_group, item.value(), merge=False)
     return cfg
