@@ -103,7 +103,7 @@ def _check_words(arguments: Sequence[str]) -> None:
         half = next((letter for letter in word if "\ud800" <= letter <= "\udfff"), None)
         if half is not None:
             raise UserError(
-                f"{word!a} is no text: {half!a} is half of a character, or a byte outside of UTF-8"
+                f"{word!a} is no text: {half!a} is half of a character, or is not UTF-8"
             )
 
 

@@ -12,7 +12,7 @@ Exit code 1 where a check fails. From Python: mha_lab.testing.check_attention(My
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mha_lab.errors import UserError
 
@@ -41,10 +41,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def _check(name: str, cfg: "DictConfig") -> int:
     """Check one node of the config; tell how many checks failed."""
+    from omegaconf import OmegaConf
+
     from mha_lab.build import build
+    from mha_lab.targets import KINDS
     from mha_lab.testing import attention_checks, position_checks, task_checks
+    from mha_lab.validation import check_node
 
     checks = {"attention": attention_checks, "position": position_checks, "task": task_checks}
+    check_node(name, cast(dict[str, Any], OmegaConf.to_container(cfg[name])), KINDS[name])
     subject = build(cfg, name)
     parts = [f"{key}={option}" for key, option in cfg.choices.items() if key.startswith(f"{name}/")]
     print(f"{name}={cfg.choices[name]}", *parts)

@@ -54,3 +54,8 @@ def test_what_cannot_be_checked_is_said(
 ):
     assert cli.run(["check", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_training_would_refuse_is_refused(capsys: pytest.CaptureFixture[str]):
+    assert cli.run(["check", "attention=builtin", "+attention.embed_dim={a:1}"]) == 2
+    assert "cannot be set here" in capsys.readouterr().err
