@@ -101,9 +101,8 @@ def build_module(
     pl.seed_everything(cfg.seed, verbose=False)  # again: counting may have drawn numbers
     with warnings.catch_warnings(record=True) as cautions:
         model = _explained("model", make)
-    for caution in (
-        [] if is_trial else cautions
-    ):  # one line each, not Python's two with a place in the code
+    # One line each, not Python's two with a place in the code.
+    for caution in [] if is_trial else cautions:
         print(wrapped(f"mha_lab: {caution.message}", sys.stderr), file=sys.stderr)
     if cfg.compile and not is_trial:
         model.compile()  # in place, so that the weights keep their names in checkpoints

@@ -139,12 +139,8 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
     from mha_lab.reporting.sections import main_table
 
     table: Table = main_table(comparison)
-    spare = (
-        "parameters",
-        "loss",
-        "seconds to solve",
-        "steps to solve",
-    )  # of a narrow terminal; the page has them
+    # What a narrow terminal leaves out first; the page has it.
+    spare = ("parameters", "loss", "seconds to solve", "steps to solve")
     show_table(table.columns, table.rows, title=document.title, numeric=table.numeric, spare=spare)
     for name in ("index.html", "report.md", "report.csv", "runs.csv"):
         print(relative(out / name))

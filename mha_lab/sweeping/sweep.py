@@ -71,10 +71,8 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
         print(plan.folder)
         return 1
     _draw(plan, space, slots.study, results)
-    print(
-        "\n"
-        + "\n".join(wrapped(line, sys.stdout, indent=15) for line in _closing_lines(plan, winner))
-    )
+    closing = [wrapped(line, sys.stdout, indent=15) for line in _closing_lines(plan, winner)]
+    print("", *closing, sep="\n")
     print(plan.folder)
     return 0
 
