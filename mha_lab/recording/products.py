@@ -74,11 +74,23 @@ def meeting_with_values(
     return key_axis
 
 
+def summed_axis(name: str, args: Sequence[Any], operand: Tensor) -> int | None:
+    """The axis of an operand that a product sums over, counted from the end; None if not one."""
+    if name == "einsum":
+        operands = list(args[1]) if isinstance(args[1], list | tuple) else list(args[1:])
+        inputs, output = subscripts(args[0], [one.ndim for one in operands])
+        own = inputs[next(i for i, one in enumerate(operands) if one is operand)]
+        axes = [i - len(own) for i, letter in enumerate(own) if letter not in output]
+        return axes[0] if len(axes) == 1 else None
+    left = args[-2] if name in ("addmm", "baddbmm") else args[name == "__rmatmul__"]
+    return -1 if left is operand else -2
+
+
 def _of_einsum(args: Sequence[Any], weights: Tensor, key_axis: int) -> Meeting | int | None:
     if not args or not isinstance(args[0], str):
         return None
     operands = list(args[1]) if isinstance(args[1], list | tuple) else list(args[1:])
-    inputs, output = _subscripts(args[0], [operand.ndim for operand in operands])
+    inputs, output = subscripts(args[0], [operand.ndim for operand in operands])
     place = next(i for i, operand in enumerate(operands) if operand is weights)
     own = inputs[place]
     key = own[key_axis]
@@ -104,7 +116,7 @@ def _of_einsum(args: Sequence[Any], weights: Tensor, key_axis: int) -> Meeting |
     return Meeting(tuple(own.index(letter) for letter in order), values.reshape(sizes))
 
 
-def _subscripts(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+def subscripts(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
     """The letters of each operand's axes and of the result's; what "..." stands for gets some."""
     left, arrow, output = equation.replace(" ", "").partition("->")
     written = left.split(",")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from torch import Tensor
@@ -65,9 +66,20 @@ class Softmax:
         return self.fate in (Fate.LOST, Fate.MULTIPLIED)
 
 
-def is_softmax(func: Callable[..., Any]) -> bool:
-    """Whether a function is a softmax of torch."""
-    return _name(func) in _NAMES
+_EXPONENTIALS = (
+    "exp", "exp_", "exp2", "exp2_", "expm1", "expm1_", "__rpow__", "logsumexp", "special_logsumexp",
+)  # fmt: skip
+
+
+def may_begin(func: Callable[..., Any]) -> bool:
+    """Whether a function is a softmax of torch, or one that a softmax may be written with."""
+    return _may_begin(str(getattr(func, "__name__", "")))
+
+
+@lru_cache(1024)
+def _may_begin(name: str) -> bool:
+    name = name.partition(".")[0]
+    return name in _NAMES or name in _LOG_NAMES or name in _EXPONENTIALS
 
 
 def is_log_softmax(func: Callable[..., Any]) -> bool:
