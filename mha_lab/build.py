@@ -92,15 +92,11 @@ def build_module(
     import pytorch_lightning as pl
 
     pl.seed_everything(cfg.seed, verbose=False)
-    factory = build(cfg, "model")
-    choices: dict[str, Any] = {}
-    if getattr(factory.func, "uses_attention", True):
-        choices = {"attention": build(cfg, "attention"), "position": build(cfg, "position")}
-    make = partial(factory, len(vocabulary), **choices)
+    make = partial(model_maker(cfg), len(vocabulary))
     _check_memory(cfg, make, copies)
     pl.seed_everything(cfg.seed, verbose=False)  # again: counting may have drawn numbers
     with warnings.catch_warnings(record=True) as cautions:
-        model = _explained("model", make)
+        model = explained("model", make)
     # One line each, not Python's two with a place in the code.
     for caution in [] if is_trial else cautions:
         print(wrapped(f"mha_lab: {caution.message}", sys.stderr), file=sys.stderr)
@@ -109,11 +105,23 @@ def build_module(
     return SequenceModule(model, vocabulary, build(cfg, "optimizer"))
 
 
+def model_maker(cfg: DictConfig) -> partial[SequenceModel]:
+    """What makes the model from a vocabulary's size, attention and positions being chosen.
+
+    Raises:
+        UserError: a value that one of them refuses.
+    """
+    factory: partial[SequenceModel] = build(cfg, "model")
+    if not getattr(factory.func, "uses_attention", True):
+        return factory
+    return partial(factory, attention=build(cfg, "attention"), position=build(cfg, "position"))
+
+
 def _check_memory(cfg: DictConfig, make: partial[Any], copies: int) -> None:
     layers = cfg.model.get("num_layers")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model itself warns when it is made
-        needed = _explained(
+        needed = explained(
             "model",
             lambda: memory.model_bytes(
                 lambda few: make() if few is None else make(num_layers=few), layers
@@ -135,7 +143,7 @@ def _try_longest(model: SequenceModel, task: Any) -> None:
     target = torch.full((1, task.max_target_length), Vocabulary.EOS)
     with torch.no_grad():
         # Not compiled and not drawing random numbers: only the lengths are tried.
-        _explained("model", lambda: model.eval().forward(source, target))
+        explained("model", lambda: model.eval().forward(source, target))
     model.train()
 
 
@@ -170,11 +178,19 @@ def _make(key: str, content: dict[Any, Any], kind: Kind, extra: dict[str, Any]) 
             node[name] = _make(f"{key}.{name}", value, kind_of(known.get(name, Any)), {})
     if is_partial:
         return partial(target, **node, **extra)
-    return _explained(key, lambda: target(**node, **extra))
+    return explained(key, lambda: target(**node, **extra))
 
 
-def _explained(key: str, make: Callable[[], Any]) -> Any:
-    """Run a constructor; what it refuses is the user's to mend."""
+def explained(key: str, make: Callable[[], Any]) -> Any:
+    """Run a constructor; what it refuses is the user's to mend.
+
+    Args:
+        key: the node of what it makes, for the sentence.
+        make: the constructor, with its arguments.
+
+    Raises:
+        UserError: in the constructor's own words.
+    """
     try:
         return make()
     except (ValueError, TypeError) as error:

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from mha_lab import config
-from mha_lab.build import build
+from mha_lab.build import build, model_maker
 from mha_lab.testing import (
     attention_checks,
     check_attention,
+    check_model,
     check_task,
     position_checks,
 )
@@ -85,6 +86,12 @@ def test_position(encoding: str, tmp_path: Path) -> None:
         check(factory)
 
 
+@pytest.mark.parametrize("model", config.options("model"))
+@pytest.mark.parametrize("words", [[], ["attention=composed", "position=rotary"]])
+def test_model(model: str, words: list[str], tmp_path: Path) -> None:
+    check_model(model_maker(config.compose([f"model={model}", *words], run_dir=tmp_path)))
+
+
 @pytest.mark.parametrize("task", config.options("task"))
 def test_task(task: str, tmp_path: Path) -> None:
     check_task(made("task", task, tmp_path, *own_files(task, tmp_path)))
@@ -105,7 +112,7 @@ def own_files(task: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "group", ["attention", "position", "task", *(g for g in config.groups() if "/" in g)]
+    "group", ["attention", "position", "model", "task", *(g for g in config.groups() if "/" in g)]
 )
 def test_every_option_says_what_it_is(group: str) -> None:
     for option, line in config.options(group).items():

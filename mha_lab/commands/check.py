@@ -4,6 +4,7 @@ Usage:
   python -m mha_lab check attention=custom                  one option
   python -m mha_lab check attention=custom position=learned task=copy
   python -m mha_lab check attention/weighting=sparsemax     a part, in attention=composed
+  python -m mha_lab check model=decoder attention=linear    a model, and its attention
   python -m mha_lab check position=learned position.max_length=7   with values of your own
   python -m mha_lab check attention=mine --config-dir DIR   an option outside of the package
 
@@ -11,7 +12,9 @@ Exit code 1 where a check fails. From Python: mha_lab.testing.check_attention(My
 """
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from mha_lab.errors import UserError
@@ -19,7 +22,7 @@ from mha_lab.errors import UserError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-_CHECKED = ("attention", "position", "task")
+_CHECKED = ("attention", "position", "model", "task")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     if not chosen:
         raise UserError(
             "check needs to know what: attention=NAME, attention/weighting=NAME (pattern and "
-            "mixing alike), position=NAME or task=NAME (`python -m mha_lab list` names them)"
+            "mixing alike), position=NAME, model=NAME or task=NAME (`python -m mha_lab list` has "
+            "them)"
         )
     cfg = compose(arguments, run_dir="RUN")
     failed = sum(_check(name, cfg) for name in chosen)
@@ -43,14 +47,19 @@ def _check(name: str, cfg: "DictConfig") -> int:
     """Check one node of the config; tell how many checks failed."""
     from omegaconf import OmegaConf
 
-    from mha_lab.build import build
     from mha_lab.targets import KINDS
-    from mha_lab.testing import attention_checks, position_checks, task_checks
+    from mha_lab.testing import attention_checks, model_checks, position_checks, task_checks
     from mha_lab.validation import check_node
 
-    checks = {"attention": attention_checks, "position": position_checks, "task": task_checks}
-    check_node(name, cast(dict[str, Any], OmegaConf.to_container(cfg[name])), KINDS[name])
-    subject = build(cfg, name)
+    checks = {
+        "attention": attention_checks,
+        "position": position_checks,
+        "model": model_checks,
+        "task": task_checks,
+    }
+    for node in ("attention", "position", "model") if name == "model" else (name,):
+        check_node(node, cast(dict[str, Any], OmegaConf.to_container(cfg[node])), KINDS[node])
+    subject = _subject(name, cfg)
     parts = [f"{key}={option}" for key, option in cfg.choices.items() if key.startswith(f"{name}/")]
     print(f"{name}={cfg.choices[name]}", *parts)
     started = time.perf_counter()
@@ -60,6 +69,20 @@ def _check(name: str, cfg: "DictConfig") -> int:
     verdict = f"{failed} of {len(outcomes)} checks failed" if failed else "all checks passed"
     print(f"  {verdict}, {seconds:.1f} s")
     return failed
+
+
+def _subject(name: str, cfg: "DictConfig") -> Any:
+    """What the checks take: the task, or what makes the module."""
+    from mha_lab.build import build, explained, model_maker
+    from mha_lab.testing.model_cases import V
+
+    if name != "model":
+        return build(cfg, name)
+    maker = model_maker(cfg)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is told before training is no fault
+        explained("model", partial(maker, V))  # a choice that cannot be is told once
+    return maker
 
 
 def _passes(check: Callable[[Any], None], subject: Any) -> bool:

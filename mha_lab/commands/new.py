@@ -56,6 +56,14 @@ KINDS = {
         "{camel}Positions",
         "_partial_: true\nfirst_rate: 0.1  # of each head, before training\n",
     ),
+    "model": Kind(
+        "model",
+        "models",
+        "TemplateModel",
+        "{camel}Model",
+        "_partial_: true\nembed_dim: 64\nnum_heads: 4\n"
+        "num_layers: 4  # how often the block is gone through\ndropout: 0.0\n",
+    ),
     "task": Kind(
         "task",
         "tasks",

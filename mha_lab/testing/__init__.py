@@ -1,4 +1,4 @@
-"""Contract checks that every variant, encoding and task must pass; public.
+"""Contract checks that every variant, encoding, model and task must pass; public.
 
 Each check is a function that takes what it checks and raises AssertionError with a sentence. Run
 all at once, in any program::
@@ -15,14 +15,17 @@ or each as a test of its own under pytest::
 """
 
 from mha_lab.testing.attention import attention_checks, check_attention
+from mha_lab.testing.model import check_model, model_checks
 from mha_lab.testing.position import check_position, position_checks
 from mha_lab.testing.task import check_task, task_checks
 
 __all__ = [
     "attention_checks",
     "check_attention",
+    "check_model",
     "check_position",
     "check_task",
+    "model_checks",
     "position_checks",
     "task_checks",
 ]

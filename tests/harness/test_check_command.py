@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from mha_lab import cli
-from mha_lab.testing import attention_checks, position_checks, task_checks
+from mha_lab.testing import attention_checks, model_checks, position_checks, task_checks
 
 
 class Leaky(nn.MultiheadAttention):
@@ -19,13 +19,13 @@ class Leaky(nn.MultiheadAttention):
 
 
 def test_every_check_of_what_is_named_is_told(capsys: pytest.CaptureFixture[str]):
-    words = ["attention=custom", "position=sinusoidal", "task=sort", "task.max_length=4"]
-    assert cli.run(["check", *words]) == 0
+    words = ["attention=custom", "position=sinusoidal", "model=decoder", "task=sort"]
+    assert cli.run(["check", *words, "task.max_length=4"]) == 0
     out = capsys.readouterr().out
-    for checks in (attention_checks(), position_checks(), task_checks()):
+    for checks in (attention_checks(), position_checks(), model_checks(), task_checks()):
         for check in checks:
             assert f"  ok      {check.__name__.replace('_', ' ')}\n" in out
-    assert out.count("all checks passed") == 3
+    assert out.count("all checks passed") == 4
     assert "attention=custom\n" in out
 
 
@@ -44,8 +44,11 @@ def test_all_failures_are_listed_with_their_reason(capsys: pytest.CaptureFixture
     ("words", "said"),
     [
         ([], "attention=NAME"),
-        (["model=encoder"], "attention=NAME"),
+        (["optimizer=adamw"], "attention=NAME"),
         (["attention=costum"], "did you mean 'custom'"),
+        (["model=decoder", "attention=builtin", "position=rotary"], "choose attention=composed"),
+        (["model=decoder", "model.num_heads=3"], "divisible by num_heads"),
+        (["model=decoder", "model.depth=3"], "model.depth"),
         (["position=learned", "position.max_lenght=3"], "position.max_lenght"),
     ],
 )
@@ -59,3 +62,17 @@ def test_what_cannot_be_checked_is_said(
 def test_what_training_would_refuse_is_refused(capsys: pytest.CaptureFixture[str]):
     assert cli.run(["check", "attention=builtin", "+attention.embed_dim={a:1}"]) == 2
     assert "cannot be set here" in capsys.readouterr().err
+
+
+def test_a_model_is_checked_with_what_it_is_given(capsys: pytest.CaptureFixture[str]):
+    words = ["model=encoder_decoder", "attention=custom", f"attention._target_={__name__}.Leaky"]
+    assert cli.run(["check", *words]) == 1
+    told = capsys.readouterr().out.partition("model=encoder_decoder")[2]
+    assert "FAILED  later target tokens do not matter" in told
+    assert "FAILED  samples do not mix" in told
+    assert "ok      state dict carries everything" in told
+
+
+def test_a_small_task_is_checked_without_a_word_of_warning(recwarn: pytest.WarningsRecorder):
+    assert cli.run(["check", "task=mingpt_sort"]) == 0
+    assert not recwarn.list

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from mha_lab import MultiheadAttention
+from mha_lab.models.encoder import Encoder
+from mha_lab.models.interface import Axes
 from mha_lab.positions import SinusoidalPositions
 from mha_lab.positions.alibi import AlibiPositions
 from mha_lab.positions.rotary import RotaryPositions
@@ -18,8 +20,10 @@ from mha_lab.tasks.copy import copy_task
 from mha_lab.testing import (
     attention_checks,
     check_attention,
+    check_model,
     check_position,
     check_task,
+    model_checks,
     position_checks,
     task_checks,
 )
@@ -367,14 +371,103 @@ def test_every_task_check_can_fail() -> None:
     check_task(FaultyTask("none"))
 
 
-def test_checks_leave_the_random_state_of_attention_and_positions_alone() -> None:
+class FaultyModel(Encoder):
+    """A model that is right but for one fault."""
+
+    def __init__(self, vocab_size: int, *, fault: str) -> None:
+        super().__init__(
+            vocab_size,
+            attention=MultiheadAttention,
+            position=SinusoidalPositions,
+            embed_dim=14,
+            num_heads=2,
+            num_layers=1,
+        )
+        self.fault = fault
+        self.unused = nn.Linear(3, 2) if fault == "unused" else None
+        self.hidden = torch.randn(vocab_size)  # no buffer
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        if self.fault == "in place":
+            source[:, 0] = 5
+        logits = super().forward(source, target)
+        if self.fault == "one less":
+            return logits[:, :-1]
+        if self.fault == "blind":
+            return logits * 0 + self.output.bias
+        if self.fault == "peeks":
+            return logits + 0.1 * target[..., None]
+        if self.fault == "mixes":
+            return logits + logits.mean(0, keepdim=True)
+        if self.fault == "sees padding":
+            return logits + 0.01 * source.shape[1] * self.hidden
+        if self.fault == "random":
+            return logits + torch.rand_like(logits)
+        if self.fault == "outside":
+            return logits + self.hidden
+        return logits
+
+    def generate(self, source: Tensor, *, blanks: Tensor | None = None, **options: Any) -> Tensor:
+        kept = None if self.fault == "no blanks" else blanks
+        output = super().generate(source, blanks=kept, **options)
+        if self.fault == "other":
+            return output.where(output <= 5, 5)
+        if self.fault == "runs on":
+            return output.where(output != 0, 5)
+        if self.fault == "leaves eval":
+            self.eval()
+        return output
+
+    def attention_axes(self, source: Tensor, target: Tensor) -> dict[str, Axes]:
+        axes = {"encoder.*.self_attn": (source, source)}
+        if self.fault == "unnamed":
+            return {}
+        if self.fault == "other axes":
+            return {"encoder.*.self_attn": (target, source)}
+        return axes
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("one less", "logits_are_of_each_target_token"),
+        ("unused", "gradients_are_finite_and_reach_everything"),
+        ("peeks", "later_target_tokens_do_not_matter"),
+        ("blind", "the_source_matters"),
+        ("mixes", "samples_do_not_mix"),
+        ("sees padding", "padding_does_not_matter"),
+        ("random", "eval_is_deterministic"),
+        ("in place", "eval_is_deterministic"),
+        ("other", "decoding_is_what_forward_predicts"),
+        ("runs on", "decoding_ends_each_row_once"),
+        ("leaves eval", "decoding_ends_each_row_once"),
+        ("no blanks", "decoding_leaves_blanks_open"),
+        ("unnamed", "axes_name_every_attention_call"),
+        ("other axes", "axes_name_every_attention_call"),
+        ("outside", "state_dict_carries_everything"),
+    ],
+)
+def test_each_fault_of_a_model_is_found(fault: str, check: str) -> None:
+    (named,) = [one for one in model_checks() if one.__name__ == check]
+    with pytest.raises(AssertionError):
+        named(partial(FaultyModel, fault=fault))
+
+
+def test_every_model_check_can_fail() -> None:
+    marks = test_each_fault_of_a_model_is_found.pytestmark
+    assert {c for _, c in marks[0].args[1]} == {check.__name__ for check in model_checks()}
+    check_model(partial(FaultyModel, fault="none"))
+
+
+def test_checks_leave_the_random_state_alone() -> None:
     before = torch.get_rng_state()
     check_attention(Builtin)
     check_position(SinusoidalPositions)
+    check_model(partial(FaultyModel, fault="none"))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_names_of_checks_are_readable() -> None:
-    for check in [*attention_checks(), *position_checks(), *task_checks()]:
+    for check in [*attention_checks(), *position_checks(), *model_checks(), *task_checks()]:
         assert re.fullmatch(r"[a-z0-9_]+", check.__name__)
         assert check.__doc__
