@@ -40,6 +40,15 @@ def module_names(model: nn.Module) -> dict[int, str]:
     return {key: name.removeprefix(".") or _class_name(model) for key, name in names.items()}
 
 
+def module_paths(model: nn.Module) -> list[tuple[str, str]]:
+    """The name of each module, and a path to it: as many pairs as a shared module has paths."""
+    names = module_names(model)
+    return [
+        (names[id(module)], _WRAPPERS.sub("", path).removeprefix(".") or names[id(module)])
+        for path, module in model.named_modules(remove_duplicate=False)
+    ]
+
+
 def _class_name(model: nn.Module) -> str:
     return type(getattr(model, "_orig_mod", model)).__name__
 

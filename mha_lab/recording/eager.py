@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 import torch
 
+from mha_lab.recording.shared_context import SharedContext
+
 _COMPILER = "torch._dynamo"
 
 
+def uncompiled() -> AbstractContextManager[None]:
+    """Run everything eagerly inside the block, whenever the compiler is imported.
+
+    There is one stance for all threads: the first block sets it, the last one sets it back.
+    """
+    return _EAGER.joined()
+
+
 @contextmanager
-def uncompiled() -> Iterator[None]:
-    """Run everything eagerly inside the block, whenever the compiler is imported."""
+def _uncompiled() -> Iterator[None]:
     with ExitStack() as stack:
         if _COMPILER in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -52,3 +61,6 @@ class _Waiting(MetaPathFinder):
 
         spec.loader.exec_module = load_and_set  # type: ignore[method-assign]
         return spec
+
+
+_EAGER = SharedContext(_uncompiled)

@@ -12,11 +12,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import update_wrapper
+from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+
+_LOCK = RLock()
 
 _FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 
@@ -31,13 +35,25 @@ def exact_outputs(model: nn.Module, recorder: type[TorchFunctionMode]) -> Iterat
     """
     with ExitStack() as stack:
         for module in _outermost_fused(model):
-            attributes = module.__dict__
-            if "forward" in attributes:
-                stack.callback(attributes.__setitem__, "forward", attributes["forward"])
-            else:
-                stack.callback(attributes.pop, "forward")
-            attributes["forward"] = _run_twice(module, recorder)
+            stack.enter_context(_replaced(module, recorder))
         yield
+
+
+@contextmanager
+def _replaced(module: nn.Module, recorder: type[TorchFunctionMode]) -> Iterator[None]:
+    """Give a module its other forward, which all recorders share that are open at one time."""
+    with _LOCK:
+        present = module.__dict__.get("forward")
+        forward = present if isinstance(present, _Twice) else _Twice(module, recorder)
+        module.__dict__["forward"] = forward
+        forward.users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            forward.users -= 1
+            if forward.users == 0 and module.__dict__.get("forward") is forward:
+                forward.put_back()
 
 
 def _outermost_fused(module: nn.Module) -> Iterator[nn.Module]:
@@ -67,21 +83,49 @@ def _has_hooks_inside(module: nn.Module) -> bool:
     )
 
 
-def _run_twice(module: nn.Module, recorder: type[TorchFunctionMode]) -> Callable[..., Any]:
-    """A forward that computes its output unwatched wherever the fused path may be taken."""
-    forward = module.forward
+class _Twice:
+    """A forward that computes its output unwatched wherever the fused path may be taken.
 
-    def forward_twice(*args: Any, **kwargs: Any) -> Any:
-        if not _may_fuse(module, args, kwargs, recorder):
-            return forward(*args, **kwargs)
+    Args:
+        module: Whose.
+        recorder: The mode that watches.
+    """
+
+    def __init__(self, module: nn.Module, recorder: type[TorchFunctionMode]) -> None:
+        self.users = 0
+        self._module = module
+        self._recorder = recorder
+        self._own = module.__dict__.get("forward")  # if somebody has replaced it before
+        self._forward = module.forward
+        update_wrapper(self, self._forward)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _may_fuse(self._module, args, kwargs, self._recorder):
+            return self._forward(*args, **kwargs)
         with torch._C.DisableTorchFunction():
-            output = forward(*args, **kwargs)
+            output = self._forward(*args, **kwargs)
         with torch.no_grad():
-            args, kwargs = _without_nested(module, args, kwargs)
-            forward(*args, **kwargs)
+            args, kwargs = _without_nested(self._module, args, kwargs)
+            self._forward(*args, **kwargs)
         return output
 
-    return forward_twice
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._forward, name)  # what torch.export reads of a forward: __code__, ...
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of the module, or its pickle, has the forward that it has without a recorder."""
+        return _itself, (self._forward,)
+
+    def put_back(self) -> None:
+        """Give the module its own forward back."""
+        if self._own is None:
+            del self._module.__dict__["forward"]
+        else:
+            self._module.__dict__["forward"] = self._own
+
+
+def _itself(forward: Callable[..., Any]) -> Callable[..., Any]:
+    return forward
 
 
 def _may_fuse(

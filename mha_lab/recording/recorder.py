@@ -1,40 +1,29 @@
 """Record the attention of any model, without changing the model.
 
-A ``torch.overrides.TorchFunctionMode`` sees every torch function that is called while it is active.
-Each call is answered by torch itself; where it is attention, its weights are computed beside it.
+Example:
+    >>> with record_attention(model) as maps:
+    ...     model(inputs)
 """
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from contextlib import ContextDecorator, ExitStack
 
-import torch
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch import nn
 
-from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.attention_maps import AttentionMaps
-from mha_lab.recording.caller import Caller, find_caller, find_name, kind_of_call, module_names
-from mha_lab.recording.calls import reads_attention
+from mha_lab.recording.caller import module_names, module_paths
 from mha_lab.recording.choice import Choice
-from mha_lab.recording.control_flow import call_watched
 from mha_lab.recording.distribution import Pool
 from mha_lab.recording.eager import uncompiled
 from mha_lab.recording.fused import exact_outputs
 from mha_lab.recording.globs import check_globs, matches_within, refuse_unmatched
-from mha_lab.recording.handwritten import SoftmaxTracker
 from mha_lab.recording.labels import TokenSource, label_maps
-from mha_lab.recording.softmaxes import Fate
-from mha_lab.recording.told import Unrecorded, what_is_missing, why_empty
-from mha_lab.recording.weigh import weigh
+from mha_lab.recording.watcher import Watcher
 
 
-@contextmanager
 def record_attention(
     model: nn.Module,
     *,
@@ -47,7 +36,7 @@ def record_attention(
     softmax: bool = False,
     values: bool = False,
     tokens: TokenSource | None = None,
-) -> Iterator[AttentionMaps]:
+) -> Recording:
     """Record every attention call that a model makes inside the block.
 
     The model's outputs, gradients, random state and training flags are those of a run that is not
@@ -79,10 +68,11 @@ def record_attention(
         tokens: What stands on the axes: one list of tokens a sample of the batch, or such lists by
             glob of module path; see :mod:`mha_lab.recording.labels`. Written when the block ends.
 
-    Yields:
-        A list that fills with maps in call order, and that a notebook shows as an interactive view;
-        their weights are (N, H, L, S), detached, before dropout, in at least float32. The second
-        call of one module is named "encoder.self_attn#2", and so on.
+    Returns:
+        What ``with`` takes; it may be entered again, and is another recording each time. ``as``
+        gives a list that fills with maps in call order, and that a notebook shows as an interactive
+        view; their weights are (N, H, L, S), detached, before dropout, in at least float32. The
+        second call of one module is named "encoder.self_attn#2", and so on.
 
     Raises:
         TypeError: If model is no module or an option is of another type.
@@ -97,130 +87,58 @@ def record_attention(
         raise TypeError(
             f"model={model!r} is a {type(model).__name__}; record_attention needs a torch.nn.Module"
         )
-    names = module_names(model)
     globs = check_globs("modules", modules)
-    refuse_unmatched("modules", globs, names.values())
+    refuse_unmatched("modules", globs, [path for _, path in module_paths(model)])
     choice = Choice(samples, heads, average_heads, max_size, pool, values)
-    recorder = _Recorder(names, globs, choice, softmax=softmax)
-    with ExitStack() as stack:
-        stack.enter_context(uncompiled())
-        stack.enter_context(exact_outputs(model, _Recorder))
-        stack.enter_context(recorder)
-        yield recorder.maps
-    if tokens is not None:
-        recorder.maps[:] = label_maps(recorder.maps, tokens)
-    if (told := recorder.told(model)) is not None:
-        warnings.warn(told, UserWarning, stacklevel=3)
+    return Recording(model, globs, choice, softmax=softmax, tokens=tokens)
 
 
-_MOST_LOOKS = 1000
-"""How many functions are looked at for whether the model runs, before it is said that it does."""
+class Recording(ContextDecorator):
+    """A context in which the attention of a model is recorded; see :func:`record_attention`.
 
-
-class _Recorder(TorchFunctionMode):
-    """Sees every torch function that is called; records those that are attention."""
+    Args:
+        model: The model.
+        globs: Which of its modules; none means all.
+        choice: What of each call.
+        softmax: Whether attention by hand is recorded too.
+        tokens: What stands on the axes.
+    """
 
     def __init__(
-        self, names: dict[int, str], globs: Sequence[str], choice: Choice, *, softmax: bool
+        self,
+        model: nn.Module,
+        globs: Sequence[str],
+        choice: Choice,
+        *,
+        softmax: bool,
+        tokens: TokenSource | None,
     ) -> None:
-        super().__init__()
-        self.maps = AttentionMaps()
-        self._names = names
+        self._model = model
         self._globs = globs
         self._choice = choice
-        self._module_now = partial(find_name, names)
-        self._tracker = SoftmaxTracker(keeps_weights=softmax, module_now=self._module_now)
-        self._calls: Counter[str] = Counter()
-        self._unrecorded: Counter[Unrecorded] = Counter()
-        self._looks_left = _MOST_LOOKS
+        self._softmax = softmax
+        self._tokens = tokens
+        self._open: list[tuple[Watcher, ExitStack]] = []
 
-    def told(self, model: nn.Module) -> str | None:
-        """What the user should know of what is not among the maps."""
-        softmaxes = self._tracker.softmaxes
-        if self.maps:
-            return what_is_missing(model, len(self.maps), self._unrecorded, softmaxes)
-        has_run = self._looks_left == 0
-        return why_empty(model, self._unrecorded, softmaxes, has_run=has_run)
+    def __enter__(self) -> AttentionMaps:
+        names = module_names(self._model)
+        paths = module_paths(self._model)
+        chosen = {name for name, path in paths if matches_within(path, self._globs)}
+        watcher = Watcher(names, chosen, self._choice, softmax=self._softmax)
+        with ExitStack() as stack:
+            stack.enter_context(uncompiled())
+            stack.enter_context(exact_outputs(self._model, Watcher))
+            watcher.__enter__()  # type: ignore[no-untyped-call]
+            stack.callback(watcher.leave)
+            self._open.append((watcher, stack.pop_all()))
+        return watcher.maps
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        result = call_watched(func, args, kwargs, self)
-        if self._looks_left:
-            self._look_whether_the_model_runs()
-        if reads_attention(func):
-            self._record(func, args, kwargs)
-            self._tracker.answered([*args, *kwargs.values()])
-        elif (
-            self._tracker.is_concerned(func, args, kwargs)
-            and torch._C._current_graph_task_id() == -1
-        ):
-            with _unseen():
-                found = self._tracker.follow(func, args, kwargs, result)
-            if found is not None and found.weights is not None:
-                self._record(None, (found.weights, found.values), {})
-                for softmax in found.softmaxes:
-                    softmax.becomes(Fate.ANSWERED)
-        return result
-
-    def _look_whether_the_model_runs(self) -> None:
-        self._looks_left = 0 if self._module_now() is not None else self._looks_left - 1
-
-    def _record(
-        self, func: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        """Record one call of an attention function, or weights that were followed (func None)."""
-        caller = find_caller(self._names)
-        why_not = self._why_not(caller, args)
-        if caller is None or why_not is not None:
-            self._unrecorded[why_not or Unrecorded.OUTSIDE] += 1
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        watcher, stack = self._open.pop()
+        stack.close()
+        if kind is not None:
             return
-        with _unseen():
-            call = weigh(func, args, kwargs, caller, self._choice)
-        self._calls[caller.name] += 1
-        count = self._calls[caller.name]
-        self.maps.append(
-            AttentionMap(
-                name=caller.name if count == 1 else f"{caller.name}#{count}",
-                weights=call.weights,
-                kind=kind_of_call(caller, is_causal=call.is_causal, size=call.size),
-                size=call.size,
-                samples=call.samples,
-                heads=call.heads,
-                whole_scores=call.scores,
-                whole=call.whole,
-                key_heads=call.key_heads,
-                pool=self._choice.pool,
-                value_norms=call.value_norms,
-                weighted=call.weighted,
-            )
-        )
-
-    def _why_not(self, caller: Caller | None, args: tuple[Any, ...]) -> Unrecorded | None:
-        """Why a call is not recorded; None when it is."""
-        if caller is None:
-            return Unrecorded.OUTSIDE
-        if not matches_within(caller.name, self._globs):
-            return Unrecorded.NOT_CHOSEN
-        if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
-            return Unrecorded.TRACED
-        if torch._C._current_graph_task_id() != -1:
-            return Unrecorded.REPEATED
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        if any(type(tensor).__name__ == "FakeTensor" for tensor in tensors):
-            return Unrecorded.TRACED
-        if any(tensor.is_meta for tensor in tensors):
-            return Unrecorded.NO_NUMBERS
-        return None
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """Compute what is ours alone: no other mode sees it, no graph keeps it, nothing is rounded."""
-    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.no_grad():
-        yield
+        if self._tokens is not None:
+            watcher.maps[:] = label_maps(watcher.maps, self._tokens)
+        if (told := watcher.told(self._model)) is not None:
+            warnings.warn(told, UserWarning, stacklevel=2)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
-import torch
 from torch import nn
 
 from mha_lab.recording.softmaxes import Fate, Softmax
@@ -42,36 +42,39 @@ _FATES = {
 _MOST_NAMES = 3
 
 
-def why_empty(
-    model: nn.Module,
-    unrecorded: Mapping[Unrecorded, int],
-    softmaxes: Sequence[Softmax],
-    *,
-    has_run: bool,
-) -> str:
+@dataclass(frozen=True)
+class Seen:
+    """What a recorder saw, and did not record.
+
+    Attributes:
+        unrecorded: How many attention calls, and why not.
+        softmaxes: Those that the model computed.
+        scripted: What of the model is TorchScript that may be attention.
+        has_run: Whether a torch function was called by a module of the model.
+    """
+
+    unrecorded: Mapping[Unrecorded, int]
+    softmaxes: Sequence[Softmax] = ()
+    scripted: Sequence[str] = ()
+    has_run: bool = True
+
+
+def why_empty(model: nn.Module, seen: Seen) -> str:
     """Say that nothing was recorded, and what was seen instead.
 
     Args:
         model: The model.
-        unrecorded: How often what was seen.
-        softmaxes: Those that the model computed.
-        has_run: Whether a torch function was called by a module of the model.
+        seen: What was seen.
 
     Returns:
         A sentence, then the reasons.
     """
-    reasons = [*_calls(unrecorded), *_softmaxes(softmaxes)]
-    scripted = [
-        name or "the model itself"
-        for name, module in model.named_modules()
-        if isinstance(module, torch.jit.ScriptModule)
-    ]
-    if scripted:
-        reasons.append(
-            f"{scripted[0]} is TorchScript, into which nobody can look; record the Python module"
-        )
-    if not reasons and not has_run:
-        reasons = ["the model was not called inside the block, in the thread that opened it"]
+    reasons = [*_calls(seen.unrecorded), *_softmaxes(seen.softmaxes), *_scripted(seen.scripted)]
+    if not reasons and not seen.has_run:
+        reasons = [
+            "no torch function was called by its modules inside the block, in the thread that "
+            "opened it: it was not called there, or runs as TorchScript or another compiled graph"
+        ]
     elif not reasons:
         reasons = [
             "its modules called no attention function of torch, nor a softmax that could be one "
@@ -81,26 +84,29 @@ def why_empty(
     return f"no attention of {_class_name(model)} was recorded: " + "; ".join(reasons)
 
 
-def what_is_missing(
-    model: nn.Module,
-    maps: int,
-    unrecorded: Mapping[Unrecorded, int],
-    softmaxes: Sequence[Softmax],
-) -> str | None:
+def what_is_missing(model: nn.Module, maps: int, seen: Seen) -> str | None:
     """Say what may be attention, and is not among the maps that were recorded; None if nothing.
 
     Args:
         model: The model.
         maps: How many maps there are.
-        unrecorded: How often what was seen.
-        softmaxes: Those that the model computed.
+        seen: What was seen.
     """
-    lost = {why: count for why, count in unrecorded.items() if why not in _IS_NO_LOSS}
-    reasons = [*_calls(lost), *_softmaxes(softmaxes)]
+    lost = {why: count for why, count in seen.unrecorded.items() if why not in _IS_NO_LOSS}
+    reasons = [*_calls(lost), *_softmaxes(seen.softmaxes), *_scripted(seen.scripted)]
     if not reasons:
         return None
     of_model = f"{maps} attention map{'s' * (maps != 1)} of {_class_name(model)}"
     return f"{of_model} recorded; not among them: " + "; ".join(reasons)
+
+
+def _scripted(scripted: Sequence[str]) -> list[str]:
+    if not scripted:
+        return []
+    return [
+        f"what ran in {_listed(scripted)}, TorchScript into which nobody can look; "
+        "record the Python code"
+    ]
 
 
 def _calls(unrecorded: Mapping[Unrecorded, int]) -> list[str]:
@@ -123,7 +129,10 @@ def _softmaxes(softmaxes: Iterable[Softmax]) -> list[str]:
 
 
 def _names(softmaxes: Sequence[Softmax]) -> str:
-    names = list(Counter(one.module for one in softmaxes))
+    return _listed(list(Counter(one.module for one in softmaxes)))
+
+
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
 
