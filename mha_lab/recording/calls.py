@@ -8,6 +8,7 @@ and most plain code call ``scaled_dot_product_attention``.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -56,12 +57,15 @@ def scores_of_sdpa(
     if query.is_nested:
         query, key, value, is_token = _pad(query, key, value)
         allowed.append(is_token)
+    if enable_gqa and query.ndim == 3:  # heads, not samples and heads joined
+        query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
     q, k = _as_autocast(query), _as_autocast(key)
     if not enable_gqa and q.shape[:-2] != k.shape[:-2]:
         leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]
         q, k = q.expand(*leading, *q.shape[-2:]), k.expand(*leading, *k.shape[-2:])
         value = value.expand(*leading, *value.shape[-2:])
     if attn_mask is not None:
+        attn_mask = _materialized(attn_mask, q.device)
         if attn_mask.ndim > 2 and q.ndim != 4:  # its leading axes are about to be joined or split
             attn_mask = attn_mask.expand(*q.shape[:-2], *attn_mask.shape[-2:])
         elif attn_mask.ndim == 3:  # beside four axes, the first of three means heads alone
@@ -116,6 +120,15 @@ def scores_of_flex(
         ),
         values=lambda: value.expand(q.shape[0], *value.shape[1:]),
     )
+
+
+def _materialized(mask: Tensor, device: torch.device) -> Tensor:
+    """The mask that a ``CausalBias`` of torch stands for, whose own numbers mean nothing."""
+    bias = sys.modules.get("torch.nn.attention.bias")
+    if bias is not None and isinstance(mask, bias.CausalBias):
+        whole: Tensor = mask._materialize(device)
+        return whole
+    return mask
 
 
 def _as_autocast(tensor: Tensor) -> Tensor:

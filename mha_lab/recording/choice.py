@@ -25,6 +25,10 @@ _SMALL = 2**20
 """Weights of a whole map that is kept, 4 MiB, until its tokens are known."""
 
 
+class NotInCall(ValueError):
+    """A call lacks a sample or head that was chosen."""
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The part of a call that is kept.
@@ -91,7 +95,7 @@ class Choice:
             norms: Of the values, where these are wanted and known.
 
         Raises:
-            ValueError: If the call of the module called name lacks a chosen sample or head.
+            NotInCall: If the call of the module called name lacks a chosen sample or head.
         """
         samples = self.samples_of(scores.shape[0], name)
         heads = _indices("heads", self.heads, scores.shape[1], name)
@@ -197,7 +201,7 @@ def _indices(argument: str, chosen: int | Sequence[int] | None, size: int, name:
     if isinstance(chosen, int):
         return list(range(min(chosen, size)))
     if max(chosen) >= size:
-        raise ValueError(
+        raise NotInCall(
             f"{argument}={list(chosen)} cannot be recorded of {name!r}: "
             f"this call has {argument} 0 to {size - 1}"
         )

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from mha_lab.recording import quotients
-from mha_lab.recording.moves import KEEPING, RESHAPING, moved_axis
+from mha_lab.recording.moves import KEEPING, RESHAPING, function_name, moved_axis
 from mha_lab.recording.notes import TensorNotes
 from mha_lab.recording.products import PRODUCTS, Meeting, meeting_with_values, summed_axis
 
@@ -184,7 +184,7 @@ class ExponentialTracker:
         divisors = (Part.SUM, Part.PRODUCT) if name == quotients.DIVIDE else (Part.INVERSE,)
         if name == quotients.MULTIPLY and a is not None and a.part is Part.INVERSE:
             a, b = b, a
-        if a is None or b is None or b.part not in divisors or not set(a.of) & set(b.of):
+        if a is None or b is None or b.part not in divisors or not _are_alike(a.of, b.of):
             return None
         if a.part is Part.WEIGHTS:
             return Normalised(b.axis if a.axis is None else a.axis)
@@ -202,7 +202,7 @@ class ExponentialTracker:
         sources: Sequence[tuple[Tensor, _Note]],
     ) -> None:
         of, parts = _joined(sources), {note.part for _, note in sources}
-        if not parts <= {Part.WEIGHTS, Part.SUM, Part.PRODUCT} or func.__name__ == "linear":
+        if not parts <= {Part.WEIGHTS, Part.SUM, Part.PRODUCT} or function_name(func) == "linear":
             return
         if Part.SUM in parts or len(sources) > 1:
             self._notes[result] = _Note(Part.SUM if Part.SUM in parts else Part.PRODUCT, of)
@@ -210,8 +210,8 @@ class ExponentialTracker:
         tensor, note = sources[0]
         product, axis = None, note.axis
         if note.part is Part.WEIGHTS:
-            axis = axis or summed_axis(func.__name__, args, tensor)
-            meeting = axis and meeting_with_values(func.__name__, args, tensor, axis)
+            axis = axis or summed_axis(function_name(func), args, tensor)
+            meeting = axis and meeting_with_values(function_name(func), args, tensor, axis)
             if self._keeps_weights and isinstance(meeting, Meeting):
                 product = Product(tensor.detach(), tensor._version, meeting)
         self._notes[result] = _Note(Part.PRODUCT, of, axis, product)
@@ -280,6 +280,14 @@ class ExponentialTracker:
                 yield from self._sources(value)
             elif (note := self._notes.get(value)) is not None:
                 yield value, note
+
+
+def _are_alike(a: Sequence[Exponential], b: Sequence[Exponential]) -> bool:
+    """Whether a sum is one of these exponentials, or of others like them.
+
+    Much code computes ``s.exp() / s.exp().sum(-1, keepdim=True)``, and ``s`` anew each time.
+    """
+    return bool({one.shape for one in a} & {one.shape for one in b})
 
 
 def _joined(sources: Sequence[tuple[Tensor, _Note]]) -> tuple[Exponential, ...]:

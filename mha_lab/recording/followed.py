@@ -13,8 +13,18 @@ from typing import Any
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mha_lab.recording.moves import KEEPING, RESHAPING, UNRELATED, keeps_axes, moved_axis
+from mha_lab.recording.moves import (
+    KEEPING,
+    PARTING,
+    RESHAPING,
+    UNRELATED,
+    axis_of_part,
+    function_name,
+    keeps_axes,
+    moved_axis,
+)
 from mha_lab.recording.notes import TensorNotes
+from mha_lab.recording.quotients import DIVIDE, SUMS, axis_of_sum, plain_name
 from mha_lab.recording.softmaxes import Fate, Softmax
 
 
@@ -24,13 +34,16 @@ class Followed:
 
     Attributes:
         softmaxes: The softmaxes.
-        key_axis: Its axis of keys, counted from the end; None where that is not known.
+        axes: Its axes that may be that of keys, counted from the end: those along which it was
+            normalised. None where that is not known.
         twin: The same without dropout; None where nothing is recorded.
+        summed: The axis that was summed over, where it is a sum of weights.
     """
 
     softmaxes: tuple[Softmax, ...]
-    key_axis: int | None
-    twin: Tensor | None
+    axes: tuple[int, ...] = ()
+    twin: Tensor | None = None
+    summed: int | None = None
 
 
 Source = tuple[Tensor, Followed]
@@ -71,57 +84,97 @@ class FollowedTensors:
         sources: Sequence[Source],
     ) -> None:
         """Follow what a function that is no product made of weights."""
-        name = getattr(func, "__name__", "")
+        name = function_name(func)
         first = self._notes.get(args[0]) if args else None
         if name.endswith(UNRELATED):
             return
         if name == "__setitem__":
-            axis = None if first is None else first.key_axis
-            self[args[0]] = Followed(softmaxes_of(sources), axis, None)  # seen no further
+            axes = () if first is None else first.axes
+            self[args[0]] = Followed(softmaxes_of(sources), axes)  # seen no further
             return
+        if isinstance(result, tuple | list):
+            self._part(func, args, kwargs, result, sources)
         if not isinstance(result, Tensor):
-            for part in result if isinstance(result, tuple | list) else ():
-                if isinstance(part, Tensor):
-                    self[part] = Followed(softmaxes_of(sources), None, None)
             return
         if not (result.is_floating_point() or result.is_complex()):
             return
         if name in KEEPING and first is not None:
             self[result] = first
             return
-        before, source = next((one for one in sources if one[1].key_axis is not None), sources[0])
-        axis = source.key_axis
-        if axis is not None and name in RESHAPING:
-            axis = moved_axis(func, args, kwargs, before, axis)
-        elif axis is None or not keeps_axes(before, result, axis):
-            if (
-                name not in RESHAPING and result.numel() > before.numel()
-            ):  # by elements, with values
+        before, source = next((one for one in sources if one[1].axes), sources[0])
+        axes = source.axes
+        if name in RESHAPING:
+            moved = (moved_axis(func, args, kwargs, before, axis) for axis in axes)
+            axes = tuple(axis for axis in moved if axis is not None)
+        elif not all(keeps_axes(before, result, axis) for axis in axes) or not axes:
+            if result.numel() > before.numel():  # by elements, with values
                 all_become(Fate.LOST, sources)
                 return
-            axis = None
-        self.move(func, args, kwargs, result, sources, axis)
+            axes = ()
+        divisor = self._notes.get(args[1]) if len(args) > 1 else None
+        if (
+            axes
+            and divisor is not None
+            and divisor.summed is not None
+            and plain_name(func) == DIVIDE
+        ):
+            axes = tuple(dict.fromkeys((*axes, divisor.summed)))
+        self.move(func, args, kwargs, result, sources, axes)
+
+    def _part(
+        self,
+        func: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        results: Sequence[Any],
+        sources: Sequence[Source],
+    ) -> None:
+        """Follow the parts of weights that a function takes apart."""
+        before, source = sources[0]
+        name, twins = function_name(func), self._moved(func, args, kwargs, sources)
+        for i, part in enumerate(results):
+            if not isinstance(part, Tensor):
+                continue
+            axes: tuple[int, ...] = ()
+            if name in PARTING:
+                moved = (axis_of_part(before, part, axis, args, kwargs) for axis in source.axes)
+                axes = tuple(axis for axis in moved if axis is not None)
+            twin = twins[i] if isinstance(twins, tuple | list) else None
+            axes = axes if twin is not None or not self._keeps_weights else ()
+            self[part] = Followed(softmaxes_of(sources), axes, twin)
 
     def move(
         self,
         func: Callable[..., Any],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-        result: Any,
+        result: Tensor,
         sources: Sequence[Source],
-        axis: int | None,
+        axes: tuple[int, ...],
     ) -> None:
-        """Do to the twins what was done to the tensors; axis is that of keys in the result."""
-        twin = None
-        if all(one.twin is not None for _, one in sources):
-            try:
-                moved = func(*self._twins(args), **self._twins(kwargs))
-                twin = moved if isinstance(moved, Tensor) else None
-            except Exception:  # whatever it is, the model has done it, and shall go on
-                twin = None
+        """Do to the twins what was done to the tensors; axes are those of keys in the result."""
+        moved = self._moved(func, args, kwargs, sources)
+        twin = moved if isinstance(moved, Tensor) else None
         if twin is None and self._keeps_weights:
-            axis = None
-        self[result] = Followed(softmaxes_of(sources), axis, twin)
+            axes = ()
+        name = plain_name(func)
+        summed = axis_of_sum(name, args, kwargs) if name in SUMS else None
+        self[result] = Followed(softmaxes_of(sources), axes, twin, summed)
+
+    def _moved(
+        self,
+        func: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        sources: Sequence[Source],
+    ) -> Any:
+        """What a function makes of the twins; None where there are none."""
+        if any(one.twin is None for _, one in sources):
+            return None
+        try:
+            return func(*self._twins(args), **self._twins(kwargs))
+        except Exception:  # whatever it is, the model has done it, and shall go on
+            return None
 
     def _twins(self, values: Any) -> Any:
         """The same arguments with twins in place of what is followed."""

@@ -8,6 +8,7 @@ to it (:mod:`mha_lab.recording.exponentials`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,8 @@ from mha_lab.recording.followed import (
     all_become,
 )
 from mha_lab.recording.heads import with_heads
-from mha_lab.recording.moves import CHOOSING, is_picking
+from mha_lab.recording.moves import CHOOSING, function_name, is_picking
+from mha_lab.recording.notes import TensorNotes
 from mha_lab.recording.products import COMPOSING, PRODUCTS, Meeting, meeting_with_values
 from mha_lab.recording.softmaxes import (
     Fate,
@@ -63,6 +65,7 @@ class SoftmaxTracker:
         self._keeps_weights = keeps_weights
         self._module_now = module_now
         self._followed = FollowedTensors(keeps_weights=keeps_weights)
+        self._met_parts: TensorNotes[bool] = TensorNotes()
         self._exponentials = ExponentialTracker(keeps_weights=keeps_weights)
 
     def is_concerned(
@@ -96,13 +99,13 @@ class SoftmaxTracker:
             return None
         if axis is not None:
             given: Tensor = args[0] if args else next(iter(kwargs.values()))
-            self._begin(result, axis, -given if func.__name__ == "softmin" else given)
+            self._begin(result, axis, -given if function_name(func) == "softmin" else given)
             return None
         sources = list(self._followed.sources([*args, *kwargs.values()]))
         if not sources:
             normalised = self._exponentials.follow(func, args, kwargs, result)
             return None if normalised is None else self._begin_written(normalised, result)
-        name = getattr(func, "__name__", "")
+        name = function_name(func)
         if name in CHOOSING or (name == "__getitem__" and is_picking(args[1])):
             all_become(Fate.CHOSE, sources)
         elif name in PRODUCTS:
@@ -129,7 +132,7 @@ class SoftmaxTracker:
             else:
                 blocked = scores.detach() == -torch.inf
             twin = result.detach().masked_fill(blocked, 0.0)
-        self._followed[result] = Followed((softmax,), axis, twin)
+        self._followed[result] = Followed((softmax,), () if axis is None else (axis,), twin)
 
     def _begin_written(self, normalised: Normalised, result: Tensor) -> Found | None:
         """Count a softmax that is written out; follow its result, if it did not meet values yet."""
@@ -163,27 +166,35 @@ class SoftmaxTracker:
         sources: Sequence[Source],
     ) -> Found | None:
         """Look at a product with weights among its operands."""
-        if len(sources) > 1 and func.__name__ in COMPOSING:  # weights of weights
-            axis = -1 if sources[0][1].key_axis == -1 else None
-            self._followed.move(func, args, kwargs, result, sources, axis)
+        if len(sources) > 1 and function_name(func) in COMPOSING:  # weights of weights
+            axes = (-1,) if -1 in sources[0][1].axes else ()
+            self._followed.move(func, args, kwargs, result, sources, axes)
             return None
+        mixed = []
         for tensor, source in sources:
-            if source.key_axis is None:
-                continue
-            meeting = meeting_with_values(func.__name__, args, tensor, source.key_axis)
-            if isinstance(meeting, int):
-                self._followed.move(func, args, kwargs, result, sources, meeting)
-                return None
-            if meeting is None:
-                continue
-            is_first = any(one.fate < Fate.MULTIPLIED for one in source.softmaxes)
-            all_become(Fate.MULTIPLIED, [(tensor, source)])
-            if not is_first:
-                return None
-            weights = None if source.twin is None else meeting.arrange(source.twin)
-            return _found(weights, meeting, source.softmaxes)
-        all_become(Fate.LOST, sources)
+            for axis in source.axes:
+                meeting = meeting_with_values(function_name(func), args, tensor, axis)
+                if isinstance(meeting, Meeting):
+                    return self._met(tensor, source, meeting)
+                mixed += [] if meeting is None else [meeting]
+        if mixed:
+            self._followed.move(func, args, kwargs, result, sources, tuple(mixed))
+        else:
+            all_become(Fate.LOST, sources)
         return None
+
+    def _met(self, tensor: Tensor, source: Followed, meeting: Meeting) -> Found | None:
+        """Weights that meet values: once all of them, or each of their parts once."""
+        whole = max(math.prod(one.shape) for one in source.softmaxes)
+        is_new = any(one.fate < Fate.MULTIPLIED for one in source.softmaxes) or (
+            tensor.numel() < whole and self._met_parts.get(tensor) is None
+        )
+        all_become(Fate.MULTIPLIED, [(tensor, source)])
+        if not is_new:
+            return None
+        self._met_parts[tensor] = True
+        weights = None if source.twin is None else meeting.arrange(source.twin)
+        return _found(weights, meeting, source.softmaxes)
 
 
 def _found(weights: Tensor | None, meeting: Meeting, softmaxes: Sequence[Softmax]) -> Found:

@@ -21,11 +21,19 @@ KEEPING = {
 }  # fmt: skip
 """Functions after which the weights before dropout stay as they are: dropout, copies, types."""
 
+PARTING = {"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"}
+"""Functions that take weights apart, each part a view."""
+
 CHOOSING = {"argmax", "argsort", "bincount", "gather", "index_select", "multinomial", "sort",
             "topk"}  # fmt: skip
 
 UNRELATED = ("_like", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "bernoulli")
 """Ends of the names of functions whose result holds nothing of what they are given."""
+
+
+def function_name(func: Callable[..., Any]) -> str:
+    """A function's name; that of an overload without its arguments' types (``softmax.int``)."""
+    return str(getattr(func, "__name__", "")).partition(".")[0]
 
 
 def is_picking(index: Any) -> bool:
@@ -61,7 +69,18 @@ def moved_axis(
         return None
     if not isinstance(moved, Tensor):
         return None
-    if func.__name__ in ("repeat", "repeat_interleave"):  # copies; their strides say nothing
+    if function_name(func) in ("repeat", "repeat_interleave"):  # copies; their strides say nothing
         return axis if moved.shape[axis:] == before.shape[axis:] else None
     axes = [i - moved.ndim for i in range(moved.ndim) if moved.stride(i) and moved.shape[i] > 1]
     return axes[0] if len(axes) == 1 else None
+
+
+def axis_of_part(
+    before: Tensor, part: Tensor, axis: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> int | None:
+    """Where an axis is in a part of weights, counted from the end; None where the part has none."""
+    if part.ndim == before.ndim:
+        return axis if part.shape[axis] == before.shape[axis] else None
+    gone = kwargs.get("dim", args[1] if len(args) > 1 else 0)  # unbind
+    gone = gone if gone < 0 else gone - before.ndim
+    return None if gone == axis else axis + (gone > axis)

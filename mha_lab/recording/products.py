@@ -14,10 +14,11 @@ from typing import Any
 from torch import Tensor
 
 PRODUCTS = {
-    "__matmul__", "__rmatmul__", "addmm", "baddbmm", "bmm", "einsum", "linear", "matmul", "mm",
+    "__matmul__", "__rmatmul__", "addmm", "baddbmm", "bmm", "einsum", "linalg_matmul", "linear",
+    "matmul", "mm", "mv",
 }  # fmt: skip
 
-COMPOSING = {"__matmul__", "bmm", "matmul", "mm"}
+COMPOSING = {"__matmul__", "bmm", "linalg_matmul", "matmul", "mm"}
 """Products of two matrices in this order, with which weights of weights are computed."""
 
 

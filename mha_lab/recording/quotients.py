@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_lab.recording.moves import KEEPING
+from mha_lab.recording.moves import KEEPING, function_name
 from mha_lab.recording.products import subscripts
 
 DIVIDE, MULTIPLY = "div", "mul"
@@ -53,7 +53,7 @@ _TURNS = {
 
 def plain_name(func: Callable[..., Any]) -> str:
     """A function's name, the same for a method, an operator, and what works in place."""
-    name = str(getattr(func, "__name__", "")).partition(".")[0]
+    name = function_name(func)
     if name in ("__get__", "__getitem__", "__matmul__", "__rmatmul__", "__rpow__"):
         return name
     name = name.strip("_").removeprefix("linalg_").removeprefix("special_")

@@ -30,6 +30,8 @@ def shared_keys(keys: Float[Tensor, "N H S D"]) -> list[int] | None:
     heads = keys.shape[1]
     if heads < 2 or keys.numel() == 0 or is_transformed(keys):
         return None
+    if keys.is_complex():
+        keys = torch.view_as_real(keys).flatten(-2)
     # One row a head, exact whatever the order of its terms: nearly always it tells them apart.
     rows = keys[0].amax(1)
     _, alike = torch.unique(rows, dim=0, return_inverse=True)

@@ -10,6 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
+from mha_lab.recording.moves import function_name
+
 # Where each has its axis among its arguments, and the axis where none is given.
 _NAMES = {
     "softmax": (1, None),
@@ -84,7 +86,7 @@ def _may_begin(name: str) -> bool:
 
 def is_log_softmax(func: Callable[..., Any]) -> bool:
     """Whether a function is a softmax's logarithm, which is weights once ``exp`` was applied."""
-    return _name(func) in _LOG_NAMES
+    return function_name(func) in _LOG_NAMES
 
 
 def softmax_axis(
@@ -94,7 +96,7 @@ def softmax_axis(
 
     That of a softmax's logarithm, too.
     """
-    name = _name(func)
+    name = function_name(func)
     if (name not in _NAMES and name not in _LOG_NAMES) or not isinstance(result, Tensor):
         return None
     place, usual = _NAMES.get(name, (1, None))
@@ -102,8 +104,3 @@ def softmax_axis(
     if result.ndim < 2 or not isinstance(dim, int):
         return None
     return dim if dim < 0 else dim - result.ndim
-
-
-def _name(func: Callable[..., Any]) -> str:
-    """A function's name; that of an overload without its arguments' types (``softmax.int``)."""
-    return str(getattr(func, "__name__", "")).partition(".")[0]

@@ -19,6 +19,7 @@ class Unrecorded(Enum):
     OUTSIDE = "made by none of its modules; record the model that makes them"
     TRACED = "only traced or compiled; run the model itself"
     REPEATED = "made by a backward pass only; run the forward pass inside too"
+    UNREADABLE = "not understood by the recorder"
     NO_NUMBERS = "made with tensors without numbers (meta device); use a real device"
 
 
@@ -50,12 +51,14 @@ class Seen:
         unrecorded: How many attention calls, and why not.
         softmaxes: Those that the model computed.
         scripted: What of the model is TorchScript that may be attention.
+        error: Why a call was not understood.
         has_run: Whether a torch function was called by a module of the model.
     """
 
     unrecorded: Mapping[Unrecorded, int]
     softmaxes: Sequence[Softmax] = ()
     scripted: Sequence[str] = ()
+    error: Exception | None = None
     has_run: bool = True
 
 
@@ -69,7 +72,11 @@ def why_empty(model: nn.Module, seen: Seen) -> str:
     Returns:
         A sentence, then the reasons.
     """
-    reasons = [*_calls(seen.unrecorded), *_softmaxes(seen.softmaxes), *_scripted(seen.scripted)]
+    reasons = [
+        *_calls(seen.unrecorded, seen.error),
+        *_softmaxes(seen.softmaxes),
+        *_scripted(seen.scripted),
+    ]
     if not reasons and not seen.has_run:
         reasons = [
             "no torch function was called by its modules inside the block, in the thread that "
@@ -93,7 +100,7 @@ def what_is_missing(model: nn.Module, maps: int, seen: Seen) -> str | None:
         seen: What was seen.
     """
     lost = {why: count for why, count in seen.unrecorded.items() if why not in _IS_NO_LOSS}
-    reasons = [*_calls(lost), *_softmaxes(seen.softmaxes), *_scripted(seen.scripted)]
+    reasons = [*_calls(lost, seen.error), *_softmaxes(seen.softmaxes), *_scripted(seen.scripted)]
     if not reasons:
         return None
     of_model = f"{maps} attention map{'s' * (maps != 1)} of {_class_name(model)}"
@@ -109,9 +116,10 @@ def _scripted(scripted: Sequence[str]) -> list[str]:
     ]
 
 
-def _calls(unrecorded: Mapping[Unrecorded, int]) -> list[str]:
+def _calls(unrecorded: Mapping[Unrecorded, int], error: Exception | None) -> list[str]:
     return [
         f"{count} attention call{'s were' if count > 1 else ' was'} {why.value}"
+        + (f" ({type(error).__name__}: {error})" if why is Unrecorded.UNREADABLE else "")
         for why, count in unrecorded.items()
     ]
 

@@ -24,7 +24,7 @@ from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.attention_maps import AttentionMaps
 from mha_lab.recording.caller import Caller, find_caller, find_name, kind_of_call
 from mha_lab.recording.calls import reads_attention
-from mha_lab.recording.choice import Choice
+from mha_lab.recording.choice import Choice, NotInCall
 from mha_lab.recording.control_flow import call_watched
 from mha_lab.recording.handwritten import SoftmaxTracker
 from mha_lab.recording.scripted import scripted_attention
@@ -53,6 +53,7 @@ class Watcher(TorchFunctionMode):
         self._unrecorded: Counter[Unrecorded] = Counter()
         self._looks_left = _MOST_LOOKS
         self._is_over = False
+        self._error: Exception | None = None
 
     def leave(self) -> None:
         """Watch no longer, wherever among the modes of this thread it is.
@@ -74,6 +75,7 @@ class Watcher(TorchFunctionMode):
             unrecorded=self._unrecorded,
             softmaxes=self._tracker.softmaxes,
             scripted=scripted_attention(model, self._names, self._chosen),
+            error=self._error,
             has_run=self._looks_left == 0,
         )
         return what_is_missing(model, len(self.maps), seen) if self.maps else why_empty(model, seen)
@@ -91,6 +93,19 @@ class Watcher(TorchFunctionMode):
         result = call_watched(func, args, kwargs, self)
         if self._looks_left:
             self._look_whether_the_model_runs()
+        try:
+            self._look(func, args, kwargs, result)
+        except NotInCall:
+            raise
+        except Exception as error:  # the model has its result, and shall go on
+            self._unrecorded[Unrecorded.UNREADABLE] += 1
+            self._error = self._error or error
+        return result
+
+    def _look(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        """Record a call that was answered, if it is attention; follow its softmaxes."""
         if reads_attention(func):
             self._record(func, args, kwargs)
             self._tracker.answered([*args, *kwargs.values()])
@@ -104,7 +119,6 @@ class Watcher(TorchFunctionMode):
                 self._record(None, (found.weights, found.values), {})
                 for softmax in found.softmaxes:
                     softmax.becomes(Fate.ANSWERED)
-        return result
 
     def _look_whether_the_model_runs(self) -> None:
         self._looks_left = 0 if self._module_now() is not None else self._looks_left - 1
