@@ -146,10 +146,11 @@ export class Page {
     this.stage.colourText(focus);
   }
 
-  /** Fetch what later steps need: of the view of all layers, all of them. */
+  /** Fetch what later steps need of the layers that are shown. */
   ahead(steps) {
-    const all = this.scene?.view === "overview";
-    for (const pane of this.scene?.panes ?? []) pane.ahead(steps, this.catalog.versionOf(pane.run), all);
+    this.scene?.panes.forEach((pane, i) => {
+      pane.ahead(steps, this.catalog.versionOf(pane.run), this.stage.view(i)?.tagsInSight?.());
+    });
   }
 
   moveCrosshair(key) {

@@ -58,7 +58,7 @@ export class InlinedSource {
           key_tokens: header.key_tokens?.[sample] ?? null,
           image: header.images?.[sample] ?? null,
         },
-        codes.buffer.slice(sample * size, (sample + 1) * size),
+        new Uint8Array(codes.buffer, sample * size, size),
       );
     });
   }

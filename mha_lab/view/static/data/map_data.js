@@ -3,10 +3,13 @@
 import { weight } from "../draw/format.js";
 import { robustTop } from "./robust.js";
 
+const ENOUGH_ROWS = 64; // of a map with twice as many, every other one tells what is large in it
+let scratch = new Float32Array(0);
+
 export class MapData {
   /**
    * @param {object} header: shape (H, L, S), kind, step, coding, tokens, scores, ...
-   * @param {ArrayBuffer} codes: (H, L, S).
+   * @param {Uint8Array} codes: the bytes of the codes (H, L, S).
    */
   constructor(header, codes) {
     [this.headCount, this.rows, this.columns] = header.shape;
@@ -24,23 +27,21 @@ export class MapData {
     this.queryTokens = header.query_tokens;
     this.keyTokens = header.key_tokens;
     this.coding = header.coding;
-    this.codes = codes;
+    this.codes = this.coding.bits === 8 ? codes : new Uint16Array(codes.slice().buffer); // at an even place
+    this.meaning = meanings(this.coding);
     this.decoded = null;
-    this.bytesOfCodes = null;
-    this.bytes = (this.coding.bits === 8 ? 5 : 4) * this.headCount * this.rows * this.columns; // once they are weights
+    this.bytes = codes.byteLength; // which are kept: the weights come on top
     this.means = null;
     this.rowMaxima = new Map();
     this.tops = new Map();
   }
 
-  /** All weights (H, L, S), decoded when they are first looked at. */
+  /** All weights (H, L, S), decoded when they are first looked at one by one. */
   get weights() {
     if (this.decoded === null) {
-      this.meaning = meanings(this.coding);
-      const codes = this.coding.bits === 8 ? new Uint8Array(this.codes) : new Uint16Array(this.codes);
-      this.decoded = decode(codes, this.meaning);
-      this.codes = null;
-      if (this.coding.bits === 8) this.bytesOfCodes = codes; // few enough values to colour by a table
+      this.decoded = decode(this.codes, this.meaning, new Float32Array(this.codes.length));
+      this.bytes += this.decoded.byteLength;
+      this.grown?.(this.decoded.byteLength); // whoever keeps this map counts its bytes
     }
     return this.decoded;
   }
@@ -58,11 +59,30 @@ export class MapData {
     return this.means;
   }
 
-  /** The codes (L, S) of one head, a byte each, with what they stand for; null where there are none. */
+  /**
+   * The codes (L, S) of one head, a byte each, with the 256 weights that they stand for: what is
+   * made of every weight is then made 256 times. Null where a map has no such codes.
+   */
   codesOf(head) {
-    if (this.weights && (this.bytesOfCodes === null || head === "mean")) return null;
+    if (this.coding.bits !== 8 || head === "mean" || this.whole || this.isDifference) return null;
     const size = this.rows * this.columns;
-    return { codes: this.bytesOfCodes.subarray(head * size, (head + 1) * size), meaning: this.meaning };
+    return { codes: this.codes.subarray(head * size, (head + 1) * size), meaning: this.meaning };
+  }
+
+  /** Some rows of a head, evenly spread, until this is asked again: enough to tell what is large in it. */
+  someRows(head) {
+    const known = this.decoded === null ? this.codesOf(head) : null;
+    const every = Math.max(1, Math.floor(this.rows / ENOUGH_ROWS));
+    const rows = Math.ceil(this.rows / every);
+    if (scratch.length < rows * this.columns) scratch = new Float32Array(rows * this.columns);
+    const all = known ? known.codes : this.of(head);
+    for (let q = 0; q < rows; q += 1) {
+      const row = all.subarray(q * every * this.columns, (q * every + 1) * this.columns);
+      const own = scratch.subarray(q * this.columns, (q + 1) * this.columns);
+      if (known) decode(row, known.meaning, own);
+      else own.set(row);
+    }
+    return { weights: scratch, rows };
   }
 
   weight(head, query, key) {
@@ -112,7 +132,10 @@ export class MapData {
 
   /** What counts as a large weight of a head; colours are full there. */
   top(head) {
-    if (!this.tops.has(head)) this.tops.set(head, robustTop(this.of(head), this.rows, this.columns));
+    if (!this.tops.has(head)) {
+      const { weights, rows } = this.someRows(head);
+      this.tops.set(head, robustTop(weights, rows, this.columns));
+    }
     return this.tops.get(head);
   }
 
@@ -134,8 +157,7 @@ function meanings({ bits, zero, levels, scale }) {
   return meaning;
 }
 
-function decode(codes, meaning) {
-  const weights = new Float32Array(codes.length);
+function decode(codes, meaning, weights) {
   for (let i = 0; i < codes.length; i += 1) weights[i] = meaning[codes[i]];
   return weights;
 }

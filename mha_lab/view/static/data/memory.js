@@ -16,7 +16,10 @@ export class Memory {
       entry = { promise: make(), bytes: 0 };
       const own = entry;
       own.promise.then(
-        (value) => this.grow(key, own, value.bytes ?? 4096),
+        (value) => {
+          value.grown = (bytes) => this.grow(key, own, bytes);
+          this.grow(key, own, value.bytes ?? 4096);
+        },
         () => this.entries.get(key) === own && this.entries.delete(key),
       );
     }
@@ -31,7 +34,7 @@ export class Memory {
 
   grow(key, entry, bytes) {
     if (this.entries.get(key) !== entry) return;
-    entry.bytes = bytes;
+    entry.bytes += bytes;
     this.bytes += bytes;
     for (const [oldest, old] of this.entries) {
       if (this.bytes <= this.room || oldest === key) break;

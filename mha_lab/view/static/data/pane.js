@@ -67,10 +67,10 @@ export class Pane {
     }
   }
 
-  /** Fetch what later steps need, of this layer or of all, so that it is there when its turn comes. */
-  ahead(steps, version, all) {
+  /** Fetch what later steps need, of this layer and of others that are shown, before its turn comes. */
+  ahead(steps, version, tags = new Set()) {
     if (!this.entry || this.wanted.step !== null) return;
-    const entries = all ? this.entries : [this.entry];
+    const entries = this.entries.filter((entry) => entry === this.entry || tags.has(entry.tag));
     const own = [...new Set(entries.flatMap((entry) => steps.map((step) => this.stepOf(entry, step))))];
     this.source.ahead(this.run, entries, own, this.sample, version);
   }

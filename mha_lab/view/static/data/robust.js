@@ -11,43 +11,43 @@ const FEWEST_KEYS = 4; // a row that sees fewer has no choice
 const RESTING = [0.15, 6]; // a mean weight that large, and so many times the middle one
 
 export function robustTop(weights, rows, columns) {
-  const sinks = restingKeys(weights, rows, columns);
-  const maxima = [];
-  let largest = 0;
-  for (let q = 0; q < rows; q += 1) {
-    let [most, seen] = [0, 0];
-    for (let k = 0; k < columns; k += 1) {
-      const size = Math.abs(weights[q * columns + k]);
-      if (!(size > 0)) continue;
-      seen += 1;
-      if (size > largest) largest = size;
-      if (size > most && !sinks.has(k)) most = size;
-    }
-    if (most > 0 && seen >= Math.min(FEWEST_KEYS, columns)) maxima.push(most);
-  }
-  if (rows < FEWEST_ROWS || maxima.length < FEWEST_ROWS / 2) return largest;
-  maxima.sort((a, b) => a - b);
-  return maxima[Math.floor(SHARE * (maxima.length - 1))];
+  const found = lookThrough(weights, rows, columns, null);
+  const resting = restingKeys(found, rows);
+  const { maxima } = resting ? lookThrough(weights, rows, columns, resting) : found;
+  const fewest = Math.min(FEWEST_KEYS, columns);
+  const choices = maxima.filter((most, q) => most > 0 && found.seenByRow[q] >= fewest).sort();
+  if (rows < FEWEST_ROWS || choices.length < FEWEST_ROWS / 2) return found.largest;
+  return choices[Math.floor(SHARE * (choices.length - 1))];
 }
 
-/** Keys that the queries which see them rest on, far more than on the middle key. */
-function restingKeys(weights, rows, columns) {
-  const sums = new Float64Array(columns);
-  const seen = new Uint32Array(columns);
+/** The largest weight of each row, but for some keys; and what each key gets. */
+function lookThrough(weights, rows, columns, without) {
+  const [maxima, seenByRow] = [new Float32Array(rows), new Uint32Array(rows)];
+  const [sums, seen] = [new Float64Array(columns), new Uint32Array(columns)];
+  let largest = 0;
   for (let q = 0, i = 0; q < rows; q += 1) {
+    let [most, own] = [0, 0];
     for (let k = 0; k < columns; k += 1, i += 1) {
       const size = Math.abs(weights[i]);
-      if (!(size > 0)) continue;
+      if (!(size > 0)) continue; // not a number is not, either
+      own += 1;
       sums[k] += size;
       seen[k] += 1;
+      if (size > most && (without === null || without[k] === 0)) most = size;
     }
+    maxima[q] = most;
+    seenByRow[q] = own;
+    if (most > largest) largest = most;
   }
+  return { maxima, seenByRow, sums, seen, largest };
+}
+
+/** Keys that the queries which see them rest on, far more than on the middle key: 1 each; null if none. */
+function restingKeys({ sums, seen }, rows) {
   const means = sums.map((sum, k) => (seen[k] >= rows / 4 && seen[k] > 0 ? sum / seen[k] : 0));
-  const middle = Float64Array.from(means).sort()[columns >> 1];
+  const middle = means.slice().sort()[means.length >> 1];
   const [least, times] = RESTING;
-  const found = new Set();
-  means.forEach((mean, k) => {
-    if (mean > least && mean > times * middle) found.add(k);
-  });
-  return found.size < columns / 2 ? found : new Set();
+  const found = seen.map((_, k) => Number(means[k] > least && means[k] > times * middle));
+  const resting = found.reduce((a, b) => a + b, 0);
+  return resting > 0 && resting < means.length / 2 ? found : null;
 }

@@ -113,7 +113,7 @@ function frames(buffer) {
     const length = new DataView(buffer).getUint32(at, true);
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, at + 4, length)));
     at += 4 + length;
-    found.push([header, buffer.slice(at, at + header.bytes)]);
+    found.push([header, new Uint8Array(buffer, at, header.bytes)]); // not copied: there may be much
     at += header.bytes;
   }
   return found;

@@ -75,7 +75,7 @@ const NOT_A_NUMBER = [214, 40, 120];
 const packed = new WeakMap(); // a table of colours to its pixels
 
 /** A table's colours as pixels of an ImageData, a number each; the last two are those of no level. */
-function pixels(table) {
+export function pixels(table) {
   if (!packed.has(table)) {
     const bytes = new Uint8Array(4 * (2 * LEVELS + 2));
     for (let i = 0; i < 2 * LEVELS; i += 1) bytes.set([...table.subarray(3 * i, 3 * i + 3), 255], 4 * i);
@@ -85,21 +85,30 @@ function pixels(table) {
   return packed.get(table);
 }
 
+export function pixelOf(colours, place) {
+  return place === -1 ? 0 : colours[place < 0 ? 2 * LEVELS : place];
+}
+
+/**
+ * The places of a head's weights (L, S), as few as need be: places[index[i]] is that of weight i,
+ * as level() has it. Of maps with a byte a weight, 256 are looked up.
+ */
+export function places(map, head, scale) {
+  const top = tops(map, head, scale);
+  const known = typeof top === "number" ? map.codesOf(head) : null;
+  if (known) return { index: known.codes, places: Int16Array.from(known.meaning, (value) => level(value, top, scale.curve)) };
+  return { index: null, places: levels(map, head, scale) };
+}
+
 /** A picture of one head, one pixel a weight; weights of exactly 0 are left clear. */
 export function picture(map, head, scale, table) {
   const image = new ImageData(map.columns || 1, map.rows || 1);
   const data = new Uint32Array(image.data.buffer);
   const colours = pixels(table);
-  const colourOf = (place) => (place === -1 ? 0 : colours[place < 0 ? 2 * LEVELS : place]);
-  const top = tops(map, head, scale);
-  const known = typeof top === "number" && !map.isDifference && !map.whole ? map.codesOf(head) : null;
-  if (known) {
-    const { codes, meaning } = known; // each of 256 values is looked up once
-    const ofCode = Uint32Array.from(meaning, (value) => colourOf(level(value, top, scale.curve)));
-    for (let i = 0; i < codes.length; i += 1) data[i] = ofCode[codes[i]];
-    return image;
-  }
-  const places = levels(map, head, scale);
-  for (let i = 0; i < places.length; i += 1) data[i] = colourOf(places[i]);
+  const { index, places: found } = places(map, head, scale);
+  if (index) {
+    const ofCode = Uint32Array.from(found, (place) => pixelOf(colours, place));
+    for (let i = 0; i < index.length; i += 1) data[i] = ofCode[index[i]];
+  } else for (let i = 0; i < found.length; i += 1) data[i] = pixelOf(colours, found[i]);
   return image;
 }

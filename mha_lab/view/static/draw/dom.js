@@ -88,8 +88,8 @@ export function chooser(label, onChoose) {
   };
 }
 
-/** A canvas of the given CSS size, sharp on any screen; returns its 2d context, scaled. */
-export function sized(canvas, width, height) {
+/** A canvas of the given CSS size, sharp on any screen; returns its 2d context, scaled and empty. */
+export function sized(canvas, width, height, empty = true) {
   const ratio = window.devicePixelRatio || 1;
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w) canvas.width = w;
@@ -98,6 +98,6 @@ export function sized(canvas, width, height) {
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
+  if (empty) context.clearRect(0, 0, width, height);
   return context;
 }

@@ -134,8 +134,9 @@ export class Timeline {
   }
 }
 
-/** How much one step of what is shown takes. */
+/** How much one step of what is shown takes: weights, or the codes alone, which thumbnails are made from. */
 function bytesOf({ panes, view }) {
-  const sizes = panes.map(({ whole, entries }) => (whole?.bytes ?? 0) * (view === "overview" ? entries.length : 1));
+  const sizes = panes.map(({ whole, entries }) =>
+    (view === "overview" ? entries.length * (whole?.codes.byteLength ?? 0) : (whole?.bytes ?? 0)));
   return Math.max(1, sizes.reduce((a, b) => a + b, 0));
 }

@@ -1,10 +1,9 @@
 /** Every head of every layer as a thumbnail, in the model's order or ranked by a score. */
 
 import { look } from "../data/lens.js";
-import { el, sized } from "../draw/dom.js";
-import { drawPicture } from "../draw/raster.js";
+import { el } from "../draw/dom.js";
 import { headName, score, visible, withoutFiller } from "../draw/format.js";
-import { picture } from "../draw/colouring.js";
+import { drawThumbnail } from "../draw/thumbnail.js";
 import { roving } from "../parts/roving.js";
 
 const [SMALLEST, LARGEST] = [36, 104];
@@ -98,6 +97,12 @@ export class OverviewView {
     this.paintAll(seen);
   }
 
+  /** The layers whose later steps will be drawn; the order of ranked ones is not known before. */
+  tagsInSight() {
+    const drawn = this.tiles.filter((tile) => tile.visible || this.scene.order !== "model");
+    return new Set(drawn.map(({ tag }) => tag));
+  }
+
   /** Paint what is in view; the maps of all its layers come in one answer. */
   paintAll(tiles) {
     const { pane } = this;
@@ -119,12 +124,7 @@ export class OverviewView {
     try {
       const map = look(await pane.source.map(pane.run, entry, step, pane.sample), { hide: scene.hide });
       if (scene !== this.scene || tile.head >= map.headCount) return;
-      const part = Math.min(this.size / map.columns, this.size / map.rows);
-      const [width, height] = [map.columns * part, map.rows * part];
-      const context = sized(tile.canvas, width, height);
-      context.fillStyle = scene.theme.blocked;
-      context.fillRect(0, 0, width, height);
-      drawPicture(context, picture(map, tile.head, scene.scale, scene.table), 0, 0, width, height);
+      drawThumbnail(tile.canvas, map, tile.head, scene, this.size);
       tile.node.classList.remove("damaged");
     } catch (error) {
       tile.node.classList.add("damaged");

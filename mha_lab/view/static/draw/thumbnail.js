@@ -1,0 +1,23 @@
+/** A head's picture in a small box. */
+
+import { pixelOf, pixels, picture } from "./colouring.js";
+import { sized } from "./dom.js";
+import { drawPicture } from "./raster.js";
+import { placeAt, shrunk } from "./shrunk.js";
+
+/** Draw a head into a canvas as large as fits into a box of size × size. */
+export function drawThumbnail(canvas, map, head, { scale, table }, size) {
+  const part = Math.min(size / map.columns, size / map.rows);
+  const [width, height] = [map.columns * part, map.rows * part];
+  const isSmaller = part * (window.devicePixelRatio || 1) < 1;
+  const context = sized(canvas, width, height, !isSmaller);
+  if (!isSmaller) {
+    drawPicture(context, picture(map, head, scale, table), 0, 0, width, height);
+    return;
+  }
+  const image = new ImageData(canvas.width, canvas.height);
+  const [data, colours] = [new Uint32Array(image.data.buffer), pixels(table)];
+  const found = shrunk(map, head, scale, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i += 1) data[i] = pixelOf(colours, placeAt(found[i]));
+  context.putImageData(image, 0, 0); // covers all of it
+}
