@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mha_lab.attention.multihead.swap import swap_attention
     from mha_lab.callbacks.attention_map_logger import AttentionMapLogger
     from mha_lab.maps.attention_map import AttentionMap
+    from mha_lab.maps.attention_maps import AttentionMaps
     from mha_lab.maps.image import ImageTokens
     from mha_lab.recording.recorder import record_attention
     from mha_lab.tensorboard.reader import read_attention
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AttentionMap": "mha_lab.maps.attention_map",
     "AttentionMapLogger": "mha_lab.callbacks.attention_map_logger",
+    "AttentionMaps": "mha_lab.maps.attention_maps",
     "ImageTokens": "mha_lab.maps.image",
     "MultiheadAttention": "mha_lab.attention.multihead.module",
     "read_attention": "mha_lab.tensorboard.reader",
@@ -33,6 +35,7 @@ _HOMES = {
 __all__ = [
     "AttentionMap",
     "AttentionMapLogger",
+    "AttentionMaps",
     "ImageTokens",
     "MultiheadAttention",
     "read_attention",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from mha_lab.callbacks.any_lightning import AnyLightningCallback
 from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
 from mha_lab.callbacks.batch_recording import BatchRecording, is_empty
+from mha_lab.indices import check_count, check_indices
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.ranges import Count, Size
 from mha_lab.recording.caller import module_names
-from mha_lab.recording.choice import check_count, check_indices
 from mha_lab.recording.globs import check_globs, refuse_unmatched
 from mha_lab.recording.labels import is_tokenizer, label_maps, tokenize_maps
 

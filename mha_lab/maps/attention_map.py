@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor
@@ -17,6 +17,7 @@ from mha_lab.view.packed import Header, pack_weights
 from mha_lab.view.page import Part
 from mha_lab.view.pooling import pool_tokens
 from mha_lab.view.selection import chosen_part
+from mha_lab.view.shown import Shown, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,9 +29,9 @@ Measure = Literal["weights", "value-weighted", "rollout"]
 """What the numbers of a map are; see :mod:`mha_lab.maps.value_weighted` and ``rollout``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """The attention weights of one call of one module.
+    """The attention weights of one call of one module; equal only to itself, as tensors are.
 
     Attributes:
         name: The module's path; a second call of the same module ends in "#2", and so on.
@@ -96,13 +97,23 @@ class AttentionMap:
         chosen = self.heads if heads is None else [self.heads[i] for i in heads]
         return [f"head {head}" for head in chosen]
 
-    def plot(self, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
+    def show(self, **options: Any) -> Shown:
+        """Show the map alone or with others; see :func:`mha_lab.view.shown.show`."""
+        return show(self, **options)
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show; a map without samples is shown as any object is."""
+        return self.show()._repr_html_() if len(self.weights) else None
+
+    def plot(self, sample: int = 0, heads: int | Sequence[int] | None = None) -> Figure:
         """Draw the heads of one sample; see :func:`mha_lab.maps.plot.plot_map`."""
         from mha_lab.maps.plot import plot_map
 
         return plot_map(self, sample, heads)
 
-    def save(self, path: str | Path, sample: int = 0, heads: Sequence[int] | None = None) -> Path:
+    def save(
+        self, path: str | Path, sample: int = 0, heads: int | Sequence[int] | None = None
+    ) -> Path:
         """Write a .png, .svg, .html or .npz file; see :func:`mha_lab.maps.save.save_map`."""
         from mha_lab.maps.save import save_map
 
@@ -110,10 +121,14 @@ class AttentionMap:
 
     @classmethod
     def load(cls, path: str | Path) -> AttentionMap:
-        """Read a map from an .npz file that ``save`` wrote."""
-        from mha_lab.maps.save import load_arrays
+        """Read a map from an .npz file that ``save`` wrote.
 
-        return cls(**load_arrays(path))
+        Raises:
+            ValueError: If the file holds something else, or several maps.
+        """
+        from mha_lab.maps.numbers import load_one
+
+        return cls(**load_one(path))
 
     def scores(self) -> dict[str, Float[Tensor, H]]:
         """One number (H,) a head for each score; see :mod:`mha_lab.maps.scores`.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.rollout import attention_rollout
+from mha_lab.view.files import file_to_write
 from mha_lab.view.gallery import Gallery
 
 
@@ -16,6 +19,42 @@ class AttentionMaps(Gallery[AttentionMap]):
         maps: What it holds at first.
         title: What to call where the maps come from; None leaves it to the maps.
     """
+
+    def save(self, path: str | Path, **options: Any) -> Path:
+        """Write all maps to one file of the kind that its suffix says; one there is replaced.
+
+        Args:
+            path: Ends in .html (a self-contained page that needs neither network nor Python),
+                .png or .svg (a picture of one sample) or .npz (numpy arrays).
+            options: Of a page those of ``show``; of a picture ``sample=``, which of the samples,
+                and ``title=``, a line above.
+
+        Returns:
+            The path.
+
+        Raises:
+            TypeError: If there is no such option.
+            ValueError: If the path ends otherwise, there is nothing to show, or an option's value
+                cannot be.
+            FileNotFoundError: If its folder does not exist.
+        """
+        from mha_lab.maps.save import SUFFIXES, save_maps
+
+        path = file_to_write(path, SUFFIXES)
+        if path.suffix.lower() == ".html":
+            return super().save(path, **options)
+        return save_maps(self, path, **options)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AttentionMaps:
+        """Read maps from an .npz file that ``save`` wrote.
+
+        Raises:
+            ValueError: If the file holds something else.
+        """
+        from mha_lab.maps.numbers import load_arrays
+
+        return cls(AttentionMap(**one) for one in load_arrays(path))
 
     def value_weighted(self) -> AttentionMaps:
         """Each map with its weights multiplied by the norms of their values.

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
+from jaxtyping import UInt8
 from numpy.typing import NDArray
 
 _LONGEST_SIDE = 320
@@ -42,13 +43,14 @@ class ImageTokens(Sequence[str]):
     first: int = 1
 
     def __post_init__(self) -> None:
-        rows, columns = self.grid
-        if rows < 1 or columns < 1 or self.first < 0:
+        are_two = isinstance(self.grid, Sequence) and len(self.grid) == 2
+        if not are_two or not all(_is_whole(n, least=1) for n in self.grid):
             raise ValueError(
-                f"grid={self.grid!r} must be rows and columns of at least 1, and "
-                f"first={self.first!r} at least 0"
+                f"grid={self.grid!r} must be (rows, columns), each an int of at least 1"
             )
-        _pixels(self.image)
+        if not _is_whole(self.first, least=0):
+            raise ValueError(f"first={self.first!r} must be an int of at least 0")
+        _ = self.pixels
 
     def __len__(self) -> int:
         return self.first + self.grid[0] * self.grid[1]
@@ -72,11 +74,16 @@ class ImageTokens(Sequence[str]):
         return {"src": self._address, "grid": list(self.grid), "first": self.first}
 
     @cached_property
+    def pixels(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The image's colours from 0 to 255."""
+        return _pixels(self.image)
+
+    @cached_property
     def _address(self) -> str:
         """The image as a data address."""
         from PIL import Image
 
-        picture = Image.fromarray(_pixels(self.image))
+        picture = Image.fromarray(self.pixels)
         picture.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
         file = io.BytesIO()
         picture.save(file, "JPEG", quality=85)
@@ -85,7 +92,9 @@ class ImageTokens(Sequence[str]):
 
 def _pixels(image: Any) -> NDArray[np.uint8]:
     """(height, width, 3) from 0 to 255."""
-    if hasattr(image, "detach"):
+    if hasattr(image, "convert"):  # of PIL: some modes hold places in a palette, or opacity
+        image = image.convert("RGB")
+    elif hasattr(image, "detach"):
         image = image.detach().float().cpu() if image.is_floating_point() else image.cpu()
     pixels = np.asarray(image)
     if pixels.ndim == 3 and pixels.shape[0] in (1, 3):
@@ -94,10 +103,15 @@ def _pixels(image: Any) -> NDArray[np.uint8]:
         pixels = pixels[..., None]
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or pixels.size == 0:
         raise ValueError(
-            f"image has shape {tuple(np.shape(image))}; it needs one or three colours: "
-            "(3, height, width), (height, width, 3) or (height, width)"
+            f"image is {type(image).__name__} of shape {tuple(np.shape(image))}; it needs one or "
+            "three colours: (3, height, width), (height, width, 3) or (height, width)"
         )
     if np.issubdtype(pixels.dtype, np.floating):
-        low, high = np.nanmin(pixels), np.nanmax(pixels)
-        pixels = 255 * (np.nan_to_num(pixels) - low) / ((high - low) or 1)
+        pixels = np.nan_to_num(pixels.astype(np.float32), posinf=0, neginf=0)
+        low, high = pixels.min(), pixels.max()
+        pixels = 255 * (pixels - low) / ((high - low) or 1)
     return np.broadcast_to(pixels, (*pixels.shape[:2], 3)).clip(0, 255).astype(np.uint8)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mha_lab.maps.image import ImageTokens
 from mha_lab.view.page import Part
 
 
@@ -22,6 +23,10 @@ class Drawable(Protocol):
     @property
     def kind(self) -> str:
         """Of the attention: "self", "masked" or "cross"."""
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(N, H, L, S) of ``weights``."""
 
     @property
     def weights(self) -> Float[Tensor, "N H L S"]:
@@ -68,13 +73,17 @@ class Drawable(Protocol):
         """Which head of keys each head reads, where several read one."""
 
     @property
+    def images(self) -> tuple[ImageTokens, ...] | None:
+        """One image a sample whose patches the keys are, or None."""
+
+    @property
     def measure(self) -> str:
         """What the numbers are."""
 
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices."""
 
-    def plot(self, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
+    def plot(self, sample: int = 0, heads: int | Sequence[int] | None = None) -> Figure:
         """Draw the heads of one sample."""
 
     def part(

@@ -13,6 +13,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
+from mha_lab.indices import chosen_indices
 from mha_lab.maps import palette
 from mha_lab.maps.printable import WRITES, printable
 
@@ -39,13 +40,14 @@ _TITLE = 0.4
 """Inches: the line above all maps."""
 
 
-def plot_map(one: Drawable, sample: int = 0, heads: Sequence[int] | None = None) -> Figure:
+def plot_map(one: Drawable, sample: int = 0, heads: int | Sequence[int] | None = None) -> Figure:
     """Draw the heads of one sample as a grid, with one colour scale; what is exactly 0 is hatched.
 
     Args:
         one: The map to draw.
         sample: Which of the map's samples, counted from 0.
-        heads: Which of the map's heads, counted from 0; None means all.
+        heads: How many of the map's heads, from the first, or which ones, counted from 0; None
+            means all.
 
     Returns:
         A figure: queries are rows, keys are columns.
@@ -53,12 +55,8 @@ def plot_map(one: Drawable, sample: int = 0, heads: Sequence[int] | None = None)
     Raises:
         ValueError: If the map has no such sample or head.
     """
-    n, h = one.weights.shape[:2]
-    heads = list(range(h)) if heads is None else list(heads)
-    if not 0 <= sample < n:
-        raise ValueError(f"sample={sample} is not in the map: it has samples 0 to {n - 1}")
-    if not heads or not all(0 <= head < h for head in heads):
-        raise ValueError(f"heads={heads} are not in the map: it has heads 0 to {h - 1}")
+    _check_sample(one, sample)
+    heads = chosen_indices("heads", heads, one.shape[1], of=repr(one.name))
     columns = min(_COLUMNS, len(heads))
     size = _size(one, len(heads), columns)
     figure = Figure(figsize=size, layout="constrained")
@@ -82,7 +80,9 @@ def plot_maps(maps: Sequence[Drawable], sample: int = 0, *, title: str = "") -> 
     """
     if not maps:
         raise ValueError("maps is empty: there is nothing to draw")
-    columns = min(_COLUMNS, max(one.weights.shape[1] for one in maps))
+    for one in maps:
+        _check_sample(one, sample)
+    columns = min(_COLUMNS, max(one.shape[1] for one in maps))
     sizes = [_size(one, one.weights.shape[1], columns) for one in maps]
     width, heights = max(width for width, _ in sizes), [height for _, height in sizes]
     heights = [_TITLE, *heights] if title else heights
@@ -95,6 +95,14 @@ def plot_maps(maps: Sequence[Drawable], sample: int = 0, *, title: str = "") -> 
     for part, one in zip(parts[-len(maps) :], maps, strict=True):
         _draw(part, one, sample, range(one.weights.shape[1]), columns, width)
     return figure
+
+
+def _check_sample(one: Drawable, sample: int) -> None:
+    if isinstance(sample, bool) or not isinstance(sample, int):
+        raise TypeError(f"sample={sample!r} must be an int, not {type(sample).__name__}")
+    if not 0 <= sample < one.shape[0]:
+        there = f"samples 0 to {one.shape[0] - 1}" if one.shape[0] else "none"
+        raise ValueError(f"sample={sample} is not in {one.name!r}: it has {there}")
 
 
 def _size(one: Drawable, heads: int, columns: int) -> tuple[float, float]:

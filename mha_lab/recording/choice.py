@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_lab.indices import check_count, check_indices, chosen_indices
 from mha_lab.maps.scores import ScoreSums, score_weights
 from mha_lab.recording.distribution import (
     Pool,
@@ -23,10 +24,6 @@ from mha_lab.recording.transforms import is_transformed
 
 _SMALL = 2**20
 """Weights of a whole map that is kept, 4 MiB, until its tokens are known."""
-
-
-class NotInCall(ValueError):
-    """A call lacks a sample or head that was chosen."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +92,10 @@ class Choice:
             norms: Of the values, where these are wanted and known.
 
         Raises:
-            NotInCall: If the call of the module called name lacks a chosen sample or head.
+            NotThereError: If the call of the module called name lacks a chosen sample or head.
         """
         samples = self.samples_of(scores.shape[0], name)
-        heads = _indices("heads", self.heads, scores.shape[1], name)
+        heads = chosen_indices("heads", self.heads, scores.shape[1], of=repr(name))
         sums = ScoreSums()
         factors = None if norms is None else norms[samples][:, heads, None]
         weighted = PooledRows(scores.shape[2], self.max_size or 1, self.pool)
@@ -144,7 +141,7 @@ class Choice:
             norms: Of the values, where these are wanted and known.
         """
         samples = self.samples_of(weights.shape[0], name)
-        heads = _indices("heads", self.heads, weights.shape[1], name)
+        heads = chosen_indices("heads", self.heads, weights.shape[1], of=repr(name))
         chosen = weights[samples][:, heads]
         key_heads = None
         if self.average_heads:
@@ -164,45 +161,8 @@ class Choice:
 
     def samples_of(self, size: int, name: str) -> list[int]:
         """Which samples of a batch of this size."""
-        return _indices("samples", self.samples, size, name)
+        return chosen_indices("samples", self.samples, size, of=repr(name))
 
     def of_all(self) -> Choice:
         """The same choice, but of all samples."""
         return replace(self, samples=None)
-
-
-def check_count(argument: str, value: object) -> None:
-    """Refuse what is not a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{argument}={value!r} must be an int, not {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{argument}={value} must be at least 1")
-
-
-def check_indices(argument: str, value: object) -> None:
-    """Refuse what is neither None, nor a count, nor a list of different indices."""
-    if value is None:
-        return
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        check_count(argument, value)
-        return
-    if not all(isinstance(index, int) and not isinstance(index, bool) for index in value):
-        raise TypeError(f"{argument}={value!r} must hold ints only")
-    if not value or min(value) < 0 or len(set(value)) < len(value):
-        raise ValueError(
-            f"{argument}={value!r} must name at least one index, each once, counted from 0"
-        )
-
-
-def _indices(argument: str, chosen: int | Sequence[int] | None, size: int, name: str) -> list[int]:
-    """Which of ``size`` samples or heads: all, the first so many, or those listed."""
-    if chosen is None:
-        return list(range(size))
-    if isinstance(chosen, int):
-        return list(range(min(chosen, size)))
-    if max(chosen) >= size:
-        raise NotInCall(
-            f"{argument}={list(chosen)} cannot be recorded of {name!r}: "
-            f"this call has {argument} 0 to {size - 1}"
-        )
-    return list(chosen)

@@ -20,11 +20,12 @@ from torch.overrides import (
     _push_mode,
 )
 
+from mha_lab.indices import NotThereError
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.attention_maps import AttentionMaps
 from mha_lab.recording.caller import Caller, find_caller, find_name, kind_of_call
 from mha_lab.recording.calls import reads_attention
-from mha_lab.recording.choice import Choice, NotInCall
+from mha_lab.recording.choice import Choice
 from mha_lab.recording.control_flow import call_watched
 from mha_lab.recording.handwritten import SoftmaxTracker
 from mha_lab.recording.scripted import scripted_attention
@@ -95,7 +96,7 @@ class Watcher(TorchFunctionMode):
             self._look_whether_the_model_runs()
         try:
             self._look(func, args, kwargs, result)
-        except NotInCall:
+        except NotThereError:
             raise
         except Exception as error:  # the model has its result, and shall go on
             self._unrecorded[Unrecorded.UNREADABLE] += 1

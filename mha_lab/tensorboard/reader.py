@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from mha_lab.view.gallery import Gallery
 from mha_lab.view.packed import DamagedMapError, Header, unpack_weights
 from mha_lab.view.page import Part
 from mha_lab.view.selection import chosen_part
+from mha_lab.view.shown import Shown, show
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,14 @@ class StoredMap:
         name = run or self.run
         header, packed = chosen_part(self.header, self.packed, samples, max_size)
         return Part(name, self.tag, self.name, self.step, self.wall_time, header, packed)
+
+    def show(self, **options: Any) -> Shown:
+        """Show the map alone or with others; see :func:`mha_lab.view.shown.show`."""
+        return show(self, **options)
+
+    def _repr_html_(self) -> str | None:
+        """What notebooks show; a map without samples is shown as any object is."""
+        return self.show()._repr_html_() if self.shape[0] else None
 
     def __repr__(self) -> str:
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from mha_lab.indices import Which, chosen_indices
 from mha_lab.view.page import Part
 
 LARGEST = 5_000_000
@@ -34,7 +35,7 @@ def fit(
     maps: Sequence[Showable],
     run: str | None,
     *,
-    samples: int | Sequence[int] | None,
+    samples: Which,
     max_size: int | None,
     room: int = LARGEST,
 ) -> tuple[list[Part], list[str]]:
@@ -50,17 +51,22 @@ def fit(
 
     Returns:
         The parts, and a sentence for each thing left out.
+
+    Raises:
+        TypeError: If samples is no number and no list.
+        ValueError: If no map has a chosen sample.
     """
     notes: list[str] = []
     most = max((one.shape[0] for one in maps), default=0)
-    if isinstance(samples, int):
-        count = min(samples, most)
-    elif samples is not None:
-        count = len(samples)
-    else:
+    if samples is None:
         count = max(1, min(most, _MOST_SAMPLES, room // max(1, _weights(maps, 1, max_size))))
         if count < most:
             notes.append(f"{count} of {most} samples are shown; samples= chooses others.")
+        which = list(range(count))
+    else:
+        whose = "the maps" if run is None else f"the maps of {run!r}"
+        which = chosen_indices("samples", samples, most, of=whose)
+        count = len(which)
     kept = list(maps)
     steps = sorted({_step(one) for one in maps})
     fitting = max(2, len(steps) * room // max(1, _weights(kept, count, max_size)))
@@ -71,7 +77,6 @@ def fit(
     if max_size is None and _weights(kept, count, None) > room:
         max_size = next((n for n in _SIZES if _weights(kept, count, n) <= room), _SIZES[-1])
         notes.append(f"Maps larger than {max_size} are shown as means; max_size= chooses.")
-    which = list(samples) if isinstance(samples, Sequence) else list(range(count))
     parts = [
         one.part(run, [i for i in which if i < one.shape[0]] or [0], max_size)
         for one in kept

@@ -34,6 +34,14 @@ class Gallery(list[M]):
             return type(self)(super().__getitem__(index), title=self.title)
         return super().__getitem__(index)
 
+    def __add__(self, other: list[Any]) -> Self:  # type: ignore[override]
+        """The maps of both, as a list of this kind."""
+        return type(self)([*self, *other], title=self.title)
+
+    def copy(self) -> Self:
+        """The same maps in a list of their own."""
+        return self[:]
+
     def show(self, **options: Any) -> Shown:
         """Show the maps, alone or with others; see :func:`mha_lab.view.shown.show`.
 
@@ -54,6 +62,7 @@ class Gallery(list[M]):
 
         Raises:
             ValueError: If the path ends otherwise, or there is nothing to show.
+            FileNotFoundError: If its folder does not exist.
         """
         return self.show(**options).save(path)
 

@@ -126,7 +126,7 @@ def test_unknown_module_is_refused_before_training(tmp_path):
 
 
 def test_unknown_sample_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"samples=\[3\] cannot be recorded .* samples 0 to 2"):
+    with pytest.raises(ValueError, match=r"samples=\[3\] are not in .* samples 0 to 2"):
         fit(tmp_path, AttentionMapLogger(samples=[3]))
 
 
@@ -340,7 +340,7 @@ def test_training_and_validation_logged_together(tmp_path):
         ({"samples": 0}, ValueError, "samples=0 must be at least 1"),
         ({"samples": []}, ValueError, "samples=[] must name at least one index"),
         ({"samples": [-1]}, ValueError, "samples=[-1] must name at least one index"),
-        ({"samples": "all"}, TypeError, "samples='all' must be an int, not str"),
+        ({"samples": "all"}, TypeError, "samples='all' must be an int or a list of ints, not str"),
         ({"stage": "test"}, ValueError, "stage='test' must be 'validation' or 'train'"),
         ({"modules": 3}, TypeError, "modules=3 must be a glob of module paths or a list of them"),
         ({"tokens": "abc"}, TypeError, "tokens='abc' must be a function of the batch or a token"),
