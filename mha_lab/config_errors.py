@@ -13,6 +13,7 @@ _STEPS = "a run is counted in steps, trainer.max_steps=N: with data.train_size=M
 _STEPS += "epoch is M / data.batch_size of them"
 COUNTED_IN_STEPS = {"trainer.max_epochs": _STEPS, "trainer.min_epochs": _STEPS}
 """Keys of Lightning that have no meaning here, and what does instead."""
+_EPOCHS = ("epoch", "epochs", "max_epochs", "min_epochs", "num_epochs", "n_epochs")
 
 
 def first_line(error: BaseException) -> str:
@@ -23,6 +24,12 @@ def first_line(error: BaseException) -> str:
 def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
     """Turn an error of Hydra or OmegaConf into one sentence, with the nearest right word."""
     text = str(error)
+    if match := re.search(r"Ambiguous value for argument '([^=]+)=(.*)'", text):
+        key, values = match[1], match[2]
+        return (
+            f"{key}={values} are several values, and this is one run: train -m makes a run of "
+            f"each (a list is written {key}=[{values}])"
+        )
     if "override_grammar" in text:
         given = f" in: {' '.join(overrides)}" if overrides else ""
         return f"cannot read an override ({first_line(error)}){given}; write key=value"
@@ -42,6 +49,8 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
             f"{group}={option} is not an option{nearest(option, known)}"
             f" (there are: {', '.join(known)})"
         )
+    if match := re.search(r"An item is already at '([^']+)'", text):
+        return f"{match[1]} has a value already: change it without a plus sign, {match[1]}=VALUE"
     if match := re.search(r"Key '([^']+)' is not in struct", text):
         other = elsewhere(match[1]) or nearest(match[1], known_keys())
         return f"unknown key {match[1]!r}{other}"
@@ -50,8 +59,8 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
 
 def elsewhere(key: str) -> str:
     """Which option has a key that the chosen one does not: the end of a sentence, or nothing."""
-    if key in COUNTED_IN_STEPS:
-        return f": {COUNTED_IN_STEPS[key]}"
+    if key.rpartition(".")[2] in _EPOCHS:
+        return f": {_STEPS}"
     if key in {f"trainer.{name}" for name in TrainerKeys.__annotations__}:
         return f"; Lightning's Trainer takes it, but no config names it: add it with +{key}="
     root, name = key.split(".")[0], key.rpartition(".")[2]

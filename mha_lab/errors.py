@@ -4,6 +4,8 @@ import difflib
 import unicodedata
 from collections.abc import Iterable
 
+from mha_lab.other_names import OTHER_NAMES
+
 
 class UserError(Exception):
     """A mistake in what was asked for; its text is one sentence that says how to mend it.
@@ -45,7 +47,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
         ``"; did you mean 'custom'?"``, or an empty string where nothing is near.
     """
     others = [other for other in known if other != word]
-    same_end = sorted((o for o in others if o.rpartition(".")[2] == word), key=len)
+    meant = OTHER_NAMES.get(word.rpartition(".")[2].lower(), "")
+    # A key is known by its whole name, or by its last word where its node is clear.
+    same = [o for o in others if o == meant] or [o for o in others if meant.endswith(f".{o}")]
+    same_end = same or sorted((o for o in others if o.rpartition(".")[2] == word), key=len)
     cutoff = 0.6 if len(word) < 6 else 0.5  # short words have half of their letters by chance
     close = same_end or difflib.get_close_matches(word, others, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

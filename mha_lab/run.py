@@ -88,7 +88,15 @@ def train(
         # Its time is in the checkpoints: a resumed run counts what went before.
         timer = Timer(duration=cfg.trainer.get("max_time"))
         trainer = build_trainer(cfg, logger=loggers, callbacks=[*configured, timer, *callbacks])
-        with run_folder.claimed(folder) if trainer.is_global_zero else nullcontext():
+
+        def has_begun() -> bool:
+            return resume or stopping.is_training or trainer.global_step > 0
+
+        is_first = trainer.is_global_zero
+        with (
+            run_folder.claimed(folder) if is_first else nullcontext(),
+            run_folder.undone_unless(has_begun, folder) if is_first else nullcontext(),
+        ):
             summary = describe(cfg, parts)
             ckpt_path = _begin(cfg, parts, trainer, resume=resume)
             try:

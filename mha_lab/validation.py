@@ -68,13 +68,19 @@ def check_node(key: str, node: dict[str, Any], kind: Kind) -> None:
     for name, source in kind.given.items():
         if name in arguments:
             raise UserError(f"{key}.{name} cannot be set here: it follows from {source}")
-    check_arguments(key, target, arguments, elsewhere=config.elsewhere)
+    check_arguments(key, target, arguments, elsewhere=_elsewhere)
     known = hints(target)
     for name, value in arguments.items():
         if isinstance(value, dict) and TARGET in value:
             # A part is told the same sizes as the whole.
             part = replace(kind_of(known.get(name, Any)), given=kind.given)
             check_node(f"{key}.{name}", value, part)
+
+
+def _elsewhere(key: str) -> str:
+    """Which option takes a key that the chosen one does not; it may be a recipe that sets it."""
+    found = config.elsewhere(key)
+    return found and f"{found}; if a recipe sets it, leave it out with ~{key}"
 
 
 def _check_choice(place: str, node: Any) -> None:

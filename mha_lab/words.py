@@ -43,6 +43,8 @@ def parse_word(word: str) -> Override:
     parser = OverridesParser.create()
     try:
         item = parser.parse_override(word)
+        if not item.key_or_group:
+            raise ValueError("no key")
         item.value()
     except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
         raise UserError(f"cannot read {shown(word)}{_remedy(parser, word)}") from error
@@ -57,7 +59,7 @@ def check_choices(items: Sequence[Override], groups: Sequence[str]) -> None:
     """
     for item in items:
         group, value = item.key_or_group, item.value()
-        is_none = (value is None and not item.is_delete()) or isinstance(value, int | float)
+        is_none = (value in (None, "") and not item.is_delete()) or isinstance(value, int | float)
         is_list = isinstance(value, list) and not all(isinstance(one, str) for one in value)
         if group in groups and (is_none or is_list):
             raise UserError(

@@ -43,7 +43,8 @@ class TaskDataModule(pl.LightningDataModule):
 
     Raises:
         ValueError: a size is below 1, seed is below 0, train_size is above what the task has, or a
-            curriculum is chosen where sequences are not drawn afresh by their lengths.
+            curriculum is chosen where sequences are not drawn afresh by their lengths, or begins
+            above the longest.
     """
 
     def __init__(
@@ -78,12 +79,17 @@ class TaskDataModule(pl.LightningDataModule):
                 f"train_size must be at most {available}, the number of training sequences that "
                 f"the task has, got {train_size}"
             )
-        if curriculum != "uniform" and not (
-            hasattr(task, "training_lengths") and train_size is None and available is None
-        ):
+        longest = max(getattr(task, "training_lengths", ()), default=None)
+        is_fresh = longest is not None and train_size is None and available is None
+        if curriculum != "uniform" and not is_fresh:
             raise ValueError(
                 f"curriculum={curriculum} needs training sequences that are drawn afresh: leave "
                 "out data.train_size, and choose another task than files"
+            )
+        if longest is not None and curriculum_start > longest:
+            raise ValueError(
+                f"curriculum_start must be at most {longest}, the longest training sequence, got "
+                f"{curriculum_start}"
             )
         self.task = task
         self.batch_size = batch_size

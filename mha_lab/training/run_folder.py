@@ -4,7 +4,8 @@ import csv
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,26 @@ def claimed(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def undone_unless(has_begun: Callable[[], bool], folder: Path) -> Iterator[None]:
+    """Take back what was written into a folder, if an error comes before the run has begun.
+
+    What is left would count as a run, and be in the way of the next try.
+
+    Args:
+        has_begun: asked when there is an error.
+        folder: the run's; what lies there already stays.
+    """
+    before = set(folder.iterdir())
+    try:
+        yield
+    except Exception:
+        if not has_begun():
+            for made in set(folder.iterdir()) - before:
+                shutil.rmtree(made) if made.is_dir() else made.unlink()
+        raise
 
 
 @contextmanager

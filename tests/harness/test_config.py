@@ -6,7 +6,9 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from mha_lab import config
+from mha_lab.config_tree import known_keys
 from mha_lab.errors import UserError
+from mha_lab.other_names import OTHER_NAMES
 
 
 def test_masked_decoder_chooses_the_decoder(tmp_path: Path):
@@ -44,6 +46,21 @@ def test_experiment_is_noted_among_the_choices(tmp_path: Path):
         (["attention.kv_rank=3"], "attention.kv_rank with attention=latent"),
         (["position=none", "position.max_length=5"], "with position=learned|randomized"),
         (["trainer.max_epochs=3"], "trainer.max_steps=N"),
+        (["+trainer.strategy=ddp"], "without a plus sign, trainer.strategy=VALUE"),
+        (["learning_rate=1e-3"], "did you mean 'optimizer.lr'"),
+        (["heads=4"], "did you mean 'model.num_heads'"),
+        (["optimizer.learning_rate=1"], "did you mean 'optimizer.lr'"),
+        (["batch_size=64"], "did you mean 'data.batch_size'"),
+        (["epochs=3"], "trainer.max_steps=N"),
+        (["trainer.epochs=3"], "trainer.max_steps=N"),
+        (["steps=100"], "did you mean 'trainer.max_steps'"),
+        (["dropout=.1"], "did you mean 'model.dropout'"),
+        (["position=rope"], "did you mean 'rotary'"),
+        (["attention=gqa"], "did you mean 'grouped_query'"),
+        (["model=lstm"], "did you mean 'recurrent'"),
+        (["seed=1,2"], "train -m"),
+        (["attention="], "attention must be chosen"),
+        (["=3"], "cannot read '=3'"),
         (["tsak=copy"], "did you mean 'task'"),
         (["seed=[1"], "seed=[1"),
     ],
@@ -114,3 +131,12 @@ def test_not_a_run_folder(tmp_path: Path):
 @pytest.mark.parametrize("group", config.groups())
 def test_every_option_describes_itself(group: str):
     assert all(config.options(group).values()), f"a YAML in configs/{group} has no first comment"
+
+
+def test_what_others_call_a_key_or_an_option_is_one_here():
+    known = {
+        *known_keys(),
+        *(option for group in config.groups() for option in config.options(group)),
+    }
+    assert not {here for here in OTHER_NAMES.values() if here not in known}
+    assert not {other for other in OTHER_NAMES if other in known}

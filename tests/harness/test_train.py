@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import pytorch_lightning as pl
 import torch
+from lightning_fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import OmegaConf
 from small_runs import TINY
 
@@ -168,6 +170,30 @@ def test_a_used_folder_is_refused_and_left_alone(lab: Lab, trained: Path):
     assert before == {
         file: file.stat().st_mtime_ns for file in trained.rglob("*") if file.is_file()
     }
+
+
+class Refusing(pl.Callback):
+    """Finds, when the Trainer is set up, that it cannot work."""
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        raise MisconfigurationException("there is no such device")
+
+
+def test_what_fails_before_the_first_step_leaves_no_run(lab: Lab, tmp_path: Path):
+    words = ["train", *TINY, "trainer.max_steps=2", f"hydra.run.dir={tmp_path / 'run'}"]
+    refusing = f"+callbacks.refusing={{_target_:{__name__}.Refusing}}"
+    code, _, err = lab(*words, refusing)
+    assert (code, err) == (2, "mha_lab: trainer: there is no such device\n")
+    assert not (tmp_path / "run" / "config.yaml").exists()
+    assert lab(*words)[0] == 0, "the same folder must do for the next try"
+
+
+def test_what_a_recipe_sets_and_the_model_has_not(lab: Lab):
+    words = ["train", "+experiment=mingpt_sort", "model=recurrent"]
+    code, _, err = lab(*words)
+    assert code == 2
+    assert "if a recipe sets it, leave it out with ~model.activation" in err
+    assert lab(*words, "~model.activation", "--cfg", "job")[0] == 0
 
 
 def test_where_nothing_can_be_built_nothing_is_begun(lab: Lab, tmp_path: Path):

@@ -52,6 +52,11 @@ def test_a_staged_curriculum_that_has_ended_draws_as_uniform(tmp_path: Path) -> 
     ("options", "said"),
     [
         ({"curriculum": "steep"}, "curriculum must be one of uniform, fixed, staged, got 'steep'"),
+        (
+            {"curriculum": "staged", "curriculum_start": 11},
+            "curriculum_start must be at most 10, the",
+        ),
+        ({"curriculum_start": 13}, "at most 10, the longest training sequence, got 13"),
         ({"curriculum_every": 0}, "curriculum_every must be at least 1, got 0"),
         ({"curriculum": "fixed", "train_size": 5}, "curriculum=fixed needs training sequences"),
     ],
