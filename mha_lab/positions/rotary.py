@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_lab.positions.turning import turn
 from mha_lab.ranges import Positive, Probability, Size
 
 
@@ -83,7 +84,7 @@ class RotaryPositions(nn.Module):
         """
         of_q = self._angles(q, q_positions)
         of_k = of_q if k_positions is q_positions else self._angles(k, k_positions)
-        return self._turn(q, *of_q), self._turn(k, *of_k)
+        return turn(q, k, of_q, of_k)
 
     def _angles(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """The cosine and sine (L, pairs) of each angle."""
@@ -92,16 +93,6 @@ class RotaryPositions(nn.Module):
         pair = torch.arange(half, device=x.device, dtype=dtype)
         angle = positions.to(dtype)[:, None] * self.base ** (-pair / half)
         return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-
-    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        half = cos.shape[-1]
-        # Split at once: the gradients of three slices would each be as large as x.
-        first, second, rest = x.split_with_sizes([half, half, x.shape[-1] - 2 * half], -1)
-        turned = (
-            torch.addcmul(first * cos, second, sin, value=-1),
-            torch.addcmul(second * cos, first, sin),
-        )
-        return torch.cat([*turned, rest] if rest.shape[-1] else turned, dim=-1)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

@@ -16,8 +16,9 @@ from mha_lab.attention.blockwise.between import Between, cut
 from mha_lab.attention.blockwise.chain import scores_of
 from mha_lab.attention.blockwise.function import differentiable_gradients, parts_of
 from mha_lab.attention.blockwise.products import Memory
-from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS, is_batched
+from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS
 from mha_lab.attention.parts import ask
+from mha_lab.by_hand import is_batched
 
 _SORTED_IN_PART = 64
 """``torch.topk`` goes once through rows of so many times k; shorter ones take it longer."""

@@ -9,8 +9,8 @@ from torch.autograd import Function
 from mha_lab.attention.blockwise import chain
 from mha_lab.attention.blockwise.between import Between, Block, cut, weights_of
 from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product
-from mha_lab.attention.multihead.blocks import is_batched
 from mha_lab.attention.parts import ask
+from mha_lab.by_hand import is_batched
 
 
 class InBlocks(Function):

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd import forward_ad
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from mha_lab import by_hand
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.multihead.masks import has_blocked_rows, open_blocked_rows
 
@@ -123,26 +122,8 @@ def is_small(q: Tensor, k: Tensor) -> bool:
 
 
 def is_plain(q: Tensor, k: Tensor, mask: Mask | None) -> bool:
-    """Whether nothing but the usual backward pass wants to look inside."""
-    return not (
-        type(q) is not Tensor
-        or torch.compiler.is_compiling()
-        or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
-        or torch._C._are_functorch_transforms_active()
-        or get_proxy_mode() is not None
-        or (mask is not None and mask.requires_grad)
-        or any(_has_tangent(x) for x in (q, k, mask) if x is not None)
-    )
-
-
-def is_batched(grad: Tensor) -> bool:
-    """Whether these are several gradients at once, of ``torch.vmap`` or ``is_grads_batched``."""
-    functorch = torch._C._functorch
-    return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
-
-
-def _has_tangent(x: Tensor) -> bool:
-    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
+    """Whether nothing but the usual backward pass wants to look inside, nor at the mask."""
+    return not (mask is not None and mask.requires_grad) and by_hand.is_plain(q, k, mask)
 
 
 def blocks(N: int, H: int, L: int, S: int) -> Iterator[tuple[slice, slice]]:

@@ -19,10 +19,10 @@ from mha_lab.attention.functional import Mask, attention_scores, attention_weigh
 from mha_lab.attention.multihead.blocks import (
     WeightFactors,
     blocks,
-    is_batched,
     is_plain,
     weight_factors,
 )
+from mha_lab.by_hand import is_batched
 
 
 def weights_apart(

@@ -1,0 +1,49 @@
+"""What backward passes written out by hand share: when they will do, and heads that lie together."""
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+
+def is_plain(*tensors: Tensor | None) -> bool:
+    """Whether nothing but the usual backward pass wants to look inside.
+
+    Args:
+        tensors: Of the call, the first not None.
+    """
+    return not (
+        type(tensors[0]) is not Tensor
+        or torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        or torch._C._are_functorch_transforms_active()
+        or get_proxy_mode() is not None
+        or any(_has_tangent(x) for x in tensors if x is not None)
+    )
+
+
+def is_batched(grad: Tensor) -> bool:
+    """Whether these are several gradients at once, of ``torch.vmap`` or ``is_grads_batched``."""
+    functorch = torch._C._functorch
+    return functorch.is_batchedtensor(grad) or functorch.is_legacy_batchedtensor(grad)
+
+
+def side_by_side(q: Tensor, k: Tensor) -> Tensor | None:
+    """One view (N, H + Hk, L, D) of both, if k's heads follow q's in memory; else None.
+
+    So one projection leaves them, and what is done to both is done in half as many passes.
+    """
+    lie_so = (
+        q.stride() == k.stride()
+        and (len(q), *q.shape[2:]) == (len(k), *k.shape[2:])
+        and k.data_ptr() == q.data_ptr() + q.shape[1] * q.stride(1) * q.element_size()
+        and k.untyped_storage().data_ptr() == q.untyped_storage().data_ptr()
+    )
+    if not lie_so:
+        return None
+    shape = (len(q), q.shape[1] + k.shape[1], *q.shape[2:])
+    return q.as_strided(shape, q.stride(), q.storage_offset())
+
+
+def _has_tangent(x: Tensor) -> bool:
+    return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]
