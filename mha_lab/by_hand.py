@@ -1,4 +1,4 @@
-"""What backward passes written out by hand share: when they will do, and heads that lie together."""
+"""What backward passes written by hand share: when they will do, and heads that lie together."""
 
 import torch
 from torch import Tensor

@@ -31,7 +31,7 @@ from mha_lab.config_tree import (
     without_attention,
 )
 from mha_lab.errors import UserError, nearest
-from mha_lab.by_hand_yaml import check_size
+from mha_lab.plain_yaml import check_size
 from mha_lab.training.run_folder import write_atomically
 
 __all__ = [

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from mha_lab.attention.allowed import per_map, take_apart, with_bias
+from mha_lab.attention.bias import Bias, whole
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.multihead.blocks import is_plain
@@ -32,7 +33,7 @@ def attend_fused(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    bias: Tensor | None,
+    bias: Bias | None,
     mask: Mask | None,
     is_causal: bool,
     steps: Any,
@@ -60,6 +61,8 @@ def attend_fused(
         or (M > 1 and q.is_cpu and q.shape[2] * k.shape[2] <= _FEW)
     ):
         return None
+
+    bias = whole(bias)
 
     def allowed() -> Tensor:
         return take_apart(mask, is_causal, q.shape[2], k.shape[2], q.device).opened

@@ -102,12 +102,11 @@ class _Units(Function):
         return grad_q, grad_k, along.sum_to_size(length.shape) if ctx.needs_input_grad[2] else None
 
 
-def _across(
-    grad: Tensor, output: Tensor, length: Tensor, factor: Tensor
-) -> tuple[Tensor, Tensor]:
+def _across(grad: Tensor, output: Tensor, length: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of a length, for each vector, and of vectors that were multiplied by factor."""
     along = (grad * output).sum(-1, keepdim=True) / length
-    return along, torch.addcmul(grad, output, along / length, value=-1) * factor
+    across = torch.addcmul(grad, output, along / length, value=-1)
+    return along, across * factor if torch.is_grad_enabled() else across.mul_(factor)
 
 
 def _norm(x: Tensor) -> Tensor:

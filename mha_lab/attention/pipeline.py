@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
+from mha_lab.attention.bias import Bias, ToldBias, whole
 from mha_lab.attention.blockwise.attend import attend_in_blocks
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.fused import attend_fused
@@ -44,7 +45,7 @@ def weigh(
     q: Float[Tensor, "N MH L d"],
     k: Float[Tensor, "N MHk S d"],
     v: Float[Tensor, "N Hk S D"],
-    bias: Float[Tensor, "..."] | None,
+    bias: Bias | None,
     mask: Mask | None,
     is_causal: bool,
     steps: Steps,
@@ -62,7 +63,7 @@ def weigh(
         steps: What is done on the way.
         dropout_p: Not used.
     """
-    return exactly(_weigh, q, k, bias=bias, mask=mask, is_causal=is_causal, steps=steps)
+    return exactly(_weigh, q, k, bias=whole(bias), mask=mask, is_causal=is_causal, steps=steps)
 
 
 @shows_weights(weigh)
@@ -70,7 +71,7 @@ def attend(
     q: Float[Tensor, "N MH L d"],
     k: Float[Tensor, "N MHk S d"],
     v: Float[Tensor, "N Hk S D"],
-    bias: Float[Tensor, "..."] | None,
+    bias: Bias | None,
     mask: Mask | None,
     is_causal: bool,
     steps: Steps,
@@ -81,8 +82,10 @@ def attend(
     The arguments are those of ``weigh``; dropout_p is the probability of dropping a weight.
     """
     ways = [attend_fused, attend_in_blocks]
-    if bias is not None and bias.requires_grad and torch.is_grad_enabled():
-        ways.reverse()  # the kernel gives a bias no gradient
+    if isinstance(bias, ToldBias) or (
+        bias is not None and bias.requires_grad and torch.is_grad_enabled()
+    ):
+        ways.reverse()  # the kernel needs all of a bias, and gives it no gradient
     for way in ways:
         heads = way(q, k, v, bias, mask, is_causal, steps, dropout_p)
         if heads is not None:
@@ -97,7 +100,7 @@ def attend_and_show(
     q: Float[Tensor, "N MH L d"],
     k: Float[Tensor, "N MHk S d"],
     v: Float[Tensor, "N Hk S D"],
-    bias: Float[Tensor, "..."] | None,
+    bias: Bias | None,
     mask: Mask | None,
     is_causal: bool,
     steps: Steps,

@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from mha_lab.attention.allowed import restrict
+from mha_lab.attention.bias import Bias, ToldBias, whole
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import join_maps, serve_groups
 from mha_lab.attention.multihead.masks import Sizes, merge_masks
 from mha_lab.attention.multihead.projection import Heads
-from mha_lab.attention.telling import bias_of
+from mha_lab.attention.telling import bias_of, told
 
 
-class Seen(NamedTuple):
+class WhoSeesWhom(NamedTuple):
     """Read from one call.
 
     Attributes:
@@ -22,7 +23,7 @@ class Seen(NamedTuple):
         is_causal: Whether query i sees keys 0..i only; then there is no mask.
     """
 
-    bias: Tensor | None
+    bias: Bias | None
     mask: Mask | None
     is_causal: bool
 
@@ -35,9 +36,9 @@ def seen(
     sizes: Sizes,
     like: Tensor,
     pattern: Tensor | None,
-    bias: Tensor | None,
+    bias: Bias | None,
     bias_blocks: bool,
-) -> Seen:
+) -> WhoSeesWhom:
     """Let all that blocks block, and keep apart what is added.
 
     Args:
@@ -54,16 +55,16 @@ def seen(
         attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=like
     )
     mask, is_causal = restrict(mask, is_causal, pattern)
-    if bias is not None and bias_blocks:
+    if bias_blocks and (bias := whole(bias)) is not None:
         # What is blocked must be known as such: not every weighting makes 0 of -inf.
         mask, is_causal = restrict(mask, is_causal, bias > -torch.inf)
         bias = bias.masked_fill(bias == -torch.inf, 0.0)
-    return Seen(bias, mask, is_causal)
+    return WhoSeesWhom(bias, mask, is_causal)
 
 
 def bias_of_maps(
     position: nn.Module | None, q: Heads, k: Heads, x: Tensor, start: int, *, num_heads: int
-) -> Tensor | None:
+) -> Bias | None:
     """What an encoding adds to the scores, told of whole heads.
 
     Args:
@@ -78,4 +79,7 @@ def bias_of_maps(
         return None
     maps_per_head = q.shape[1] // num_heads
     q, k = join_maps(q, maps_per_head), join_maps(k, maps_per_head)
-    return bias_of(position, q, serve_groups(k, k.shape[1], num_heads), x, start)
+    k = serve_groups(k, k.shape[1], num_heads)
+    if hasattr(position, "in_blocks"):
+        return ToldBias(position, told(q, k, x, start))
+    return bias_of(position, q, k, x, start)

@@ -48,15 +48,21 @@ def bias_of(
         x: The query of the call, (N, L, E) or unbatched (L, E), behind those that a cache holds.
         start: Where the first query stands; keys begin at 0.
     """
-    where = positions_from(start, q), positions_from(0, k)
     tell: Any = position
+    q, k, x, *where = told(q, k, x, start)
     if hasattr(position, "score_bias"):
-        added: Tensor = tell.score_bias(q, k, x if x.ndim == 3 else x.unsqueeze(0), *where)
+        added: Tensor = tell.score_bias(q, k, x, *where)
         return added
     if hasattr(position, "bias"):
         added = tell.bias(*where)
         return added
     return None
+
+
+def told(q: Heads, k: Heads, x: Tensor, start: int) -> tuple[Tensor, ...]:
+    """What ``score_bias`` is called with: q, k, x (N, L, E), and the positions of both."""
+    x = x if x.ndim == 3 else x.unsqueeze(0)
+    return q, k, x, positions_from(start, q), positions_from(0, k)
 
 
 def extend(

@@ -20,7 +20,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.distances import offsets
+from mha_lab.positions.counting import CountedBias
+from mha_lab.positions.distances import offsets, start_of
 from mha_lab.ranges import Size
 
 
@@ -87,6 +88,35 @@ class CopePositions(nn.Module):
         below = position.detach().long()
         above = (below + 1).clamp_(max=self.max_positions - 1)
         return torch.lerp(of_whole.gather(-1, below), of_whole.gather(-1, above), position - below)
+
+    def in_blocks(
+        self,
+        q: Float[Tensor, "N H L D"],
+        k: Float[Tensor, "N H S D"],
+        x: Float[Tensor, "N L E"],
+        q_positions: Int[Tensor, "L"],
+        k_positions: Int[Tensor, "S"],
+        *,
+        scale: float,
+    ) -> CountedBias | None:
+        """The same, block by block; the arguments are those of ``score_bias``.
+
+        Args:
+            q: (N, H, L, D).
+            k: not read.
+            x: not read.
+            q_positions: (L,).
+            k_positions: (S,).
+            scale: what the blocks' products of queries and keys were multiplied by.
+
+        Returns:
+            What adds it, or None where positions do not follow one another.
+        """
+        first, first_key = start_of(q_positions), start_of(k_positions)
+        if first is None or first_key is None:
+            return None
+        of_whole = q @ self.table.t().to(q.dtype)
+        return CountedBias((of_whole,), first - first_key, 1 / (scale * math.sqrt(q.shape[-1])))
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 
 def offsets(q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]) -> Int[Tensor, "L S"]:
@@ -25,3 +26,17 @@ def reach(positions: Int[Tensor, "L"]) -> int:
 def at_least_float32(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Half precision cannot count positions beyond a few hundred."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def start_of(positions: Int[Tensor, "L"]) -> int | None:
+    """The first position, if each is one more than the last; None if not, or if nobody can tell."""
+    hidden = (
+        positions.is_meta
+        or torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+        or torch._C._are_functorch_transforms_active()
+        or get_proxy_mode() is not None
+    )
+    if hidden or not len(positions) or not bool((positions.diff() == 1).all()):
+        return None
+    return int(positions[0])

@@ -13,6 +13,8 @@ Deviations: none of the gate. The paper's Pro block (output gate, norms, shifted
    Gate", 2025. https://arxiv.org/abs/2503.02130
 """
 
+from typing import Any, NamedTuple
+
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -72,12 +74,76 @@ class ForgettingPositions(nn.Module):
         Raises:
             ValueError: keys of other tokens than the queries.
         """
+        forgotten = self._forgotten(k, x)
+        earlier = x.shape[-2] - q.shape[-2]  # tokens that have no query any more: a cache has them
+        rows = forgotten[..., earlier:, None] - forgotten[..., None, :]
+        return rows.tril(earlier)
+
+    def in_blocks(
+        self,
+        q: Float[Tensor, "N H L D"],
+        k: Float[Tensor, "N H S D"],
+        x: Float[Tensor, "N L E"],
+        q_positions: Int[Tensor, "L"],
+        k_positions: Int[Tensor, "S"],
+        *,
+        scale: float,
+    ) -> "_InBlocks":
+        """The same, block by block; what it adds to later keys, which are blocked, is not 0.
+
+        Args:
+            q: (N, H, L, D), of the last tokens.
+            k: (N, H, S, D), of the same tokens as x.
+            x: (N, S, E).
+            q_positions: not read.
+            k_positions: not read.
+            scale: not read.
+
+        Raises:
+            ValueError: keys of other tokens than the queries.
+        """
+        return _InBlocks((self._forgotten(k, x),), x.shape[-2] - q.shape[-2])
+
+    def _forgotten(self, k: Tensor, x: Tensor) -> Tensor:
+        """The sums of the gates' logarithms up to each token, (N, H, S)."""
         if k.shape[-2] != x.shape[-2]:
             raise ValueError(
                 f"position=forgetting reads the gates of all tokens between key and query, so "
                 f"queries and keys must be the same tokens, got {x.shape[-2]} and {k.shape[-2]}"
             )
-        forgotten = F.logsigmoid(at_least_float32(self.gate(x))).transpose(1, 2).cumsum(-1)
-        earlier = x.shape[-2] - q.shape[-2]  # tokens that have no query any more: a cache has them
-        rows = forgotten[..., earlier:, None] - forgotten[..., None, :]
-        return rows.tril(earlier)
+        return F.logsigmoid(at_least_float32(self.gate(x))).transpose(1, 2).cumsum(-1)
+
+
+class _InBlocks(NamedTuple):
+    """Adds what was forgotten up to the query, and takes away what was up to the key.
+
+    Attributes:
+        tensors: The sums up to each token, (N, H, S).
+        earlier: How many tokens have no query.
+    """
+
+    tensors: tuple[Tensor, ...]
+    earlier: int
+
+    def of(self, products: Tensor, block: Any, forgotten: Tensor) -> Tensor:
+        """The bias of a block."""
+        of_rows, of_keys = self._parts(block, forgotten)
+        return of_rows[..., None] - of_keys[..., None, :]
+
+    def add(self, products: Tensor, block: Any, forgotten: Tensor) -> None:
+        """Add it in place."""
+        of_rows, of_keys = self._parts(block, forgotten)
+        products.add_(of_rows[..., None]).sub_(of_keys[..., None, :])
+
+    def back(self, grad: Tensor, kept: None, block: Any, total: Tensor | None) -> None:
+        """Each sum's gradient is that of its row, less that of its column."""
+        if total is not None:
+            of_rows, of_keys = self._parts(block, total)
+            of_rows += grad.sum(-1)
+            of_keys -= grad.sum(-2)
+
+    def _parts(self, block: Any, forgotten: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of the rows (n, h, rows) and of the keys (n, h, keys)."""
+        part = forgotten[block.n, block.heads]
+        rows = slice(block.rows.start + self.earlier, block.rows.stop + self.earlier)
+        return part[..., rows], part[..., block.keys]

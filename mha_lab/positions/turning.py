@@ -52,7 +52,9 @@ class _Turn(Function):
         ctx.angles = of_q, of_k
         both = side_by_side(q, k) if of_q is of_k else None
         if both is not None:
-            turned_q, turned_k = _in_place(both, *of_q).split_with_sizes([q.shape[1], k.shape[1]], 1)
+            turned_q, turned_k = _in_place(both, *of_q).split_with_sizes(
+                [q.shape[1], k.shape[1]], 1
+            )
             return turned_q, turned_k
         return _in_place(q, *of_q), _in_place(k, *of_k)
 

@@ -13,7 +13,7 @@ from optuna.storages import BaseStorage
 
 from mha_lab import config
 from mha_lab.errors import UserError
-from mha_lab.by_hand_yaml import check_size
+from mha_lab.plain_yaml import check_size
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.settings import Settings
 from mha_lab.training.run_folder import write_atomically

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mha_lab.attention.blockwise import attend as blockwise
-from mha_lab.attention.blockwise import between
+from mha_lab.attention.blockwise import block
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.mixing.differential import Differential
 from mha_lab.attention.mixing.none import NoMixing
@@ -57,8 +57,8 @@ MIXINGS = {
 @pytest.fixture(autouse=True)
 def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blockwise, "_WORTH", 1)
-    monkeypatch.setattr(between, "_FEWEST_ROWS", 3)
-    monkeypatch.setattr(between, "BLOCK_ELEMENTS", 200)
+    monkeypatch.setattr(block, "_FEWEST_ROWS", 3)
+    monkeypatch.setattr(block, "BLOCK_ELEMENTS", 200)
     torch.manual_seed(0)
 
 

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
+from mha_lab.attention.bias import Bias, ToldBias
 from mha_lab.attention.blockwise.between import Between
+from mha_lab.attention.blockwise.bias import Whole
 from mha_lab.attention.blockwise.few import ToFew, is_to_few
 from mha_lab.attention.blockwise.function import InBlocks
 from mha_lab.attention.functional import Mask
@@ -30,7 +32,7 @@ def attend_in_blocks(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    bias: Tensor | None,
+    bias: Bias | None,
     mask: Mask | None,
     is_causal: bool,
     steps: Any,
@@ -67,6 +69,11 @@ def attend_in_blocks(
     if over is None:
         return None
     before, after = (None, None) if matrices is None else matrices()
+    made = None
+    if isinstance(bias, ToldBias):
+        if M == 1 and before is None and steps.softcap is None and over.scale is None:
+            made = bias.in_blocks(steps.scale)
+        bias = bias.whole() if made is None else None
     if bias is not None:
         bias = bias[(None,) * (4 - bias.ndim)]
     if over.scale is not None:
@@ -76,6 +83,8 @@ def attend_in_blocks(
         q = q * per_map(scale, H, M)
         bias = added if bias is None else bias if added is None else bias + added
         bias, added = None if bias is None else bias * scale, None
+    if bias is not None:
+        made = Whole(per_map(bias, H, M))
     is_free = mask is None and not is_causal
     if not is_free:
         zero = q.new_zeros(()) if added is None else added
@@ -88,6 +97,7 @@ def attend_in_blocks(
         over.weighting,
         steps.scale * (1 if steps.softcap is None else 2 / steps.softcap),
         steps.softcap,
+        made,
         per_map(opened, H, M),
         None if added is None else per_map(added, H, M),
         None if blocked is None or not blocked.any() else per_map(blocked, H, M),
@@ -95,8 +105,8 @@ def attend_in_blocks(
     )
     k, v = serve_groups(k, steps.kv_heads, H), serve_groups(v, steps.kv_heads, H)
     v = v.repeat_interleave(M, 1) if M > 1 else v
-    bias = None if bias is None else per_map(bias, H, M)
-    heads = exactly(_apply, q, k, v, others=[bias, before, after], between=between)
+    others = [before, after, *(() if made is None else made.tensors)]
+    heads = exactly(_apply, q, k, v, others=others, between=between)
     mixed: Tensor = heads if after is not None else steps.mixing(heads)
     return mixed.to(v.dtype)
 

@@ -4,12 +4,14 @@ What ``between.weights_of`` does, step by step. A softcap is 2·cap·σ(x) - cap
 which takes a fifth of the time of a tanh on a CPU; the 2 / cap is in the factor of the products.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mha_lab.attention.blockwise.between import Between, Block
+from mha_lab.attention.blockwise.between import Between
+from mha_lab.attention.blockwise.block import Block
 from mha_lab.attention.functional import exchange
 from mha_lab.attention.parts import ask
 
@@ -20,6 +22,7 @@ class Chain(NamedTuple):
     Attributes:
         products: What the steps began with, if heads exchange them.
         squashed: σ of what the softcap was given, if there is one.
+        kept: What the bias has kept for the way back.
         scores: What the weighting was given.
         found: What the weighting has found for each row (n, h, rows, 1), if it finds something.
         weights: What the weighting made of them, with a graph where it has no gradient by hand.
@@ -29,6 +32,7 @@ class Chain(NamedTuple):
 
     products: Tensor
     squashed: Tensor | None
+    kept: Any
     scores: Tensor
     found: tuple[Tensor, ...]
     weights: Tensor
@@ -41,46 +45,50 @@ class Gradients(NamedTuple):
 
     Attributes:
         products: Those of the products, divided by ``between.rise``.
-        scores: Those of the scores, and so of a bias, if there is one.
         before: Of the matrix between heads, if there is one.
         after: Of the other.
     """
 
     products: Tensor
-    scores: Tensor
     before: Tensor | None
     after: Tensor | None
 
 
 def scores_of(
-    products: Tensor, between: Between, block: Block, bias: Tensor | None, before: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
-    """The scores that the weighting is given, and the squashed ones, if there is a cap.
+    products: Tensor,
+    between: Between,
+    block: Block,
+    before: Tensor | None,
+    of_bias: Sequence[Tensor],
+) -> tuple[Tensor, Tensor | None, Any]:
+    """The scores that the weighting is given, squashed ones if there is a cap, what a bias keeps.
 
     Args:
         products: Of queries and keys, times the factor; overwritten, unless heads exchange them.
         between: What lies between.
         block: Which they are.
-        bias: Of the block.
         before: Between heads.
+        of_bias: What the bias is made of.
     """
+    kept = None
     scores, squashed = products if before is None else exchange(before, products), None
     if between.softcap is not None:
         squashed = scores.sigmoid_()
         lowest = squashed.new_tensor(-between.softcap)
         scores = torch.add(lowest, squashed, alpha=2 * between.softcap)
-    for added in (bias, block.of(between.added)):
-        scores = scores if added is None else scores.add_(added)
-    return scores, squashed
+    if between.bias is not None:
+        kept = between.bias.add(scores, block, *of_bias)
+    added = block.of(between.added)
+    return scores if added is None else scores.add_(added), squashed, kept
 
 
 def forward(
     products: Tensor,
     between: Between,
     block: Block,
-    bias: Tensor | None,
     before: Tensor | None,
     after: Tensor | None,
+    of_bias: Sequence[Tensor],
     *,
     found: Tensor | None,
     is_first: bool,
@@ -91,13 +99,13 @@ def forward(
         products: Of queries and keys, times the factor; overwritten, unless heads exchange them.
         between: What lies between.
         block: Which they are.
-        bias: Of the block.
         before: Between heads.
         after: Between heads.
+        of_bias: What the bias is made of.
         found: What the weighting finds for each row (N, H, L, 1), to be found once for both passes.
         is_first: Whether it is to be found now; then there is no way back.
     """
-    scores, squashed = scores_of(products, between, block, bias, before)
+    scores, squashed, kept = scores_of(products, between, block, before, of_bias)
     rows = () if found is None else (found[block.n, block.heads, block.rows],)
     if is_first and rows:
         rows[0].copy_(between.weighting.find(scores))
@@ -108,7 +116,7 @@ def forward(
     unmixed = _without(block.of(between.blocked), weights.detach())
     applied = unmixed if after is None else exchange(after, unmixed)
     applied = _without(block.of(between.closed), applied)
-    return Chain(products, squashed, scores, rows, weights, unmixed, applied)
+    return Chain(products, squashed, kept, scores, rows, weights, unmixed, applied)
 
 
 def backward(
@@ -118,8 +126,7 @@ def backward(
     block: Block,
     before: Tensor | None,
     after: Tensor | None,
-    *,
-    has_bias: bool,
+    totals: Sequence[Tensor | None],
 ) -> Gradients:
     """The gradients of a block.
 
@@ -130,7 +137,7 @@ def backward(
         block: Which they are.
         before: Between heads.
         after: Between heads.
-        has_bias: Whether the gradient of the scores is wanted, for a bias.
+        totals: To which the gradients of what the bias is made of are added.
     """
     grad, grad_after = _through(after, chain.unmixed, _without(block.of(between.closed), grad))
     grad = _without(block.of(between.blocked), grad)
@@ -139,13 +146,14 @@ def backward(
         (grad,) = torch.autograd.grad(chain.weights, chain.scores, grad)
     else:
         grad = by_hand(chain.scores, chain.weights, grad, *chain.found)
-    grad_scores = grad.clone() if has_bias and between.softcap is not None else grad
+    if between.bias is not None:
+        between.bias.back(grad, chain.kept, block, *totals)
     if between.softcap is not None:
         assert chain.squashed is not None
         grad = torch.ops.aten.sigmoid_backward(grad, chain.squashed, grad_input=grad)
     grad, grad_before = _through(before, chain.products, grad)
     grad_before = None if grad_before is None else grad_before * between.rise
-    return Gradients(grad, grad_scores, grad_before, grad_after)
+    return Gradients(grad, grad_before, grad_after)
 
 
 def _through(matrix: Tensor | None, given: Tensor, grad: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -12,9 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-from mha_lab.attention.blockwise.between import Between, cut
+from mha_lab.attention.blockwise.between import Between
+from mha_lab.attention.blockwise.bias import Whole
+from mha_lab.attention.blockwise.block import cut
 from mha_lab.attention.blockwise.chain import scores_of
-from mha_lab.attention.blockwise.function import differentiable_gradients, parts_of
+from mha_lab.attention.blockwise.function import differentiable_gradients
 from mha_lab.attention.blockwise.products import Memory
 from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS
 from mha_lab.attention.parts import ask
@@ -26,14 +28,15 @@ _SORTED_IN_PART = 64
 
 def is_to_few(between: Between, S: int, others: list[Tensor | None]) -> bool:
     """Whether the weights are those of few keys, and what else goes into them has no gradient."""
-    bias, before, after = others
+    before, after, *of_bias = others
     few: int | None = ask(between.weighting, "most_keys", None)
     return (
         few is not None
         and 16 * few <= S
         and before is None
         and after is None
-        and not (bias is not None and bias.requires_grad)
+        and (between.bias is None or isinstance(between.bias, Whole))
+        and not any(x is not None and x.requires_grad for x in of_bias)
     )
 
 
@@ -44,17 +47,17 @@ class ToFew(Function):
     def forward(
         ctx: Any, between: Between, q: Tensor, k: Tensor, v: Tensor, *others: Tensor | None
     ) -> Tensor:
-        """Outputs (N, H, L, D); of the others, only a bias is there."""
+        """Outputs (N, H, L, D); of the others, only a bias may be there."""
         N, H, L, _ = q.shape
         few = between.weighting.most_keys
         where = torch.empty(N, H, L, few, dtype=torch.long)
         weights = q.new_empty(N, H, L, few)
         output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
-        for block in cut(q, k, between, is_mixed=False):
+        for block in cut(q, k, between.seen, is_mixed=False):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
-            scores, _ = scores_of(products, between, block, *parts_of(block, others)[:2])
+            scores, *_ = scores_of(products, between, block, None, others[2:])
             best, found = _best(scores, few)
             found += keys.start
             chosen = best.softmax(-1)

@@ -7,29 +7,31 @@ from torch import Tensor
 from torch.autograd import Function
 
 from mha_lab.attention.blockwise import chain
-from mha_lab.attention.blockwise.between import Between, Block, cut, weights_of
+from mha_lab.attention.blockwise.between import Between, weights_of
+from mha_lab.attention.blockwise.block import Block, cut
 from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product
 from mha_lab.attention.parts import ask
 from mha_lab.by_hand import is_batched
 
 
 class InBlocks(Function):
-    """The heads' outputs from queries, keys, values, a bias and the matrices between heads."""
+    """The heads' outputs from queries, keys, values, matrices between heads and a bias."""
 
     @staticmethod
     def forward(
         ctx: Any, between: Between, q: Tensor, k: Tensor, v: Tensor, *others: Tensor | None
     ) -> Tensor:
-        """Outputs (N, H, L, D); the others are a bias and the matrices before and after."""
+        """Outputs (N, H, L, D); the others: the matrices before and after, and the bias's."""
         N, H, L, _ = q.shape
         found = q.new_empty(N, H, L, 1) if ask(between.weighting, "find", None) else None
         output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
-        for block in cut(q, k, between, is_mixed=others[-1] is not None):
+        before, after, *of_bias = others
+        for block in cut(q, k, between.seen, is_mixed=after is not None):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
             made = chain.forward(
-                products, between, block, *parts_of(block, others), found=found, is_first=True
+                products, between, block, before, after, of_bias, found=found, is_first=True
             )
             output[n, heads, rows] = made.applied @ v[n, heads, keys]
         ctx.between = between
@@ -65,26 +67,23 @@ def _gradients(
     totals = [torch.zeros_like(x) if w else None for x, w in zip(others, are_wanted, strict=True)]
     of_scores, of_weights = Memory(q), Memory(q)
     slope = between.factor * between.rise
-    for block in cut(q, k, between, is_mixed=others[-1] is not None):
+    before, after, *of_bias = others
+    for block in cut(q, k, between.seen, is_mixed=after is not None):
         n, heads, rows, keys = block
         q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, heads, keys]
         grad_part = grad[n, heads, rows]
         products = of_scores.product(q_part, k_part, between.factor)
-        bias, before, after = parts_of(block, others)
         made = chain.forward(
-            products, between, block, bias, before, after, found=found, is_first=False
+            products, between, block, before, after, of_bias, found=found, is_first=False
         )
         add_product(grad_v[n, heads, :, keys], grad_part, made.applied)
         grad_weights = of_weights.product(grad_part, v_part)
-        of_block = chain.backward(
-            made, grad_weights, between, block, before, after, has_bias=are_wanted[0]
-        )
-        grad_products, *of_others = of_block
-        add_product(grad_k[n, heads, :, keys], q_part, grad_products, slope)
-        grad_q[n, heads, rows] = scaled_product(grad_products, k_part.transpose(-1, -2), slope)
-        for total, more in zip(parts_of(block, totals), of_others, strict=True):
+        of_block = chain.backward(made, grad_weights, between, block, before, after, totals[2:])
+        add_product(grad_k[n, heads, :, keys], q_part, of_block.products, slope)
+        grad_q[n, heads, rows] = scaled_product(of_block.products, k_part.transpose(-1, -2), slope)
+        for total, more in zip(totals[:2], (of_block.before, of_block.after), strict=True):
             if total is not None and more is not None:
-                total += more.sum_to_size(total.shape)
+                total += more
     return grad_q, grad_k.transpose(2, 3), grad_v.transpose(2, 3), *totals
 
 
@@ -99,7 +98,7 @@ def differentiable_gradients(
         assert q is not None
         assert k is not None
         assert v is not None
-        everything = Block(*(slice(None) for _ in range(4)))
+        everything = Block(*(slice(0, size) for size in (*q.shape[:3], k.shape[2])))
         products = scaled_product(q, k, between.factor)
         output = weights_of(products, between, everything, *others) @ v
         inputs = [q, k, v, *others]
@@ -107,8 +106,3 @@ def differentiable_gradients(
         found = torch.autograd.grad(output, wanted, grad, create_graph=is_twice)
     grads = iter(found)
     return tuple(next(grads) if x is not None and x.requires_grad else None for x in inputs)
-
-
-def parts_of(block: Block, others: Any) -> list[Tensor | None]:
-    """What belongs to a block of a bias; matrices between heads belong to each."""
-    return [block.of(x) if x is not None and x.ndim == 4 else x for x in others]

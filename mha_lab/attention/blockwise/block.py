@@ -1,0 +1,54 @@
+"""Which part of a call is computed at a time."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import Tensor
+
+from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS
+
+_FEWEST_ROWS = 32
+"""Below that, adding up the gradients of keys and values takes longer than making them."""
+
+
+class Block(NamedTuple):
+    """One sample, some heads, some rows, and the keys that any of these may see."""
+
+    n: slice
+    heads: slice
+    rows: slice
+    keys: slice
+
+    def of(self, mask: Tensor | None) -> Tensor | None:
+        """What a tensor (1 or N, 1 or H, L, 1 or S) says of it, (1, 1 or h, rows, 1 or keys)."""
+        if mask is None:
+            return None
+        mask = mask if mask.shape[0] == 1 else mask[self.n]
+        mask = mask if mask.shape[1] == 1 else mask[:, self.heads]
+        mask = mask if mask.shape[2] == 1 else mask[:, :, self.rows]
+        return mask if mask.shape[3] == 1 else mask[..., self.keys]
+
+
+def cut(q: Tensor, k: Tensor, opened: Tensor | None, *, is_mixed: bool) -> Iterator[Block]:
+    """Cut samples, heads (unless they are mixed) and rows.
+
+    Args:
+        q: (N, H, L, D).
+        k: (N, H, S, D).
+        opened: Where a query may attend, (1 or N, 1 or H, L, S); None means everywhere.
+        is_mixed: Whether heads need one another.
+    """
+    N, H, L, _ = q.shape
+    S = k.shape[2]
+    heads = H if is_mixed else min(H, max(1, BLOCK_ELEMENTS // (L * S)))
+    rows = min(L, max(_FEWEST_ROWS, BLOCK_ELEMENTS // (heads * S)))
+    seen = None if opened is None else opened.flatten(0, 1).any(0)
+    for r in range(0, L, rows):
+        row = slice(r, min(L, r + rows))
+        keys = slice(0, S)
+        if seen is not None:
+            found = seen[row].any(0).nonzero()
+            keys = slice(int(found[0]), int(found[-1]) + 1)
+        for n in range(N):
+            for h in range(0, H, heads):
+                yield Block(slice(n, n + 1), slice(h, h + heads), row, keys)
