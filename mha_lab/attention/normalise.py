@@ -81,15 +81,15 @@ class _Units(Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
         both = side_by_side(q, k)
         if both is None:
-            factors = length / _norm(q), 1 / _norm(k)
-            outputs = q * factors[0], k * factors[1]
+            factors = [length / _norm(q), 1 / _norm(k)]
+            outputs = [q * factors[0], k * factors[1]]
         else:
             heads = [q.shape[1], k.shape[1]]
             lengths = torch.cat([length, length.new_ones(heads[1], 1, 1)])
             factor = lengths / _norm(both)
-            factors, outputs = (x.split_with_sizes(heads, 1) for x in (factor, both * factor))
+            factors, outputs = (list(x.split_with_sizes(heads, 1)) for x in (factor, both * factor))
         ctx.save_for_backward(q, k, length, *outputs, *factors)
-        return outputs
+        return outputs[0], outputs[1]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

@@ -60,7 +60,7 @@ class CountedBias(NamedTuple):
         keys, last = products.shape[-1], part.shape[-1] - 1
         gates = products * self.scale if self.scale != 1 else products
         gates = self._without_later(gates.sigmoid(), block)
-        gates = F.pad(gates, (0, -keys % _CHUNK)).unflatten(-1, (-1, _CHUNK))
+        gates = _in_chunks(F.pad(gates, (0, -keys % _CHUNK)))
         after = _sums_after(gates.sum(-1))
         # Chunks that begin with all rows at the last position, and end so.
         done = int((after.amin((0, 1, 2)) >= last).sum())
@@ -87,7 +87,7 @@ class CountedBias(NamedTuple):
             part[..., 1:] += of_next[..., :-1]
             part[..., -1] += grad[..., :first].sum(-1)
         of_position = F.pad(of_bias * steps, (0, gates[0, 0, 0].numel() - steps.shape[-1]))
-        of_position = of_position.unflatten(-1, (-1, _CHUNK))
+        of_position = _in_chunks(of_position)
         before = of_position.sum(-1)
         before = before.cumsum(-1) - before
         of_gates = (of_position @ _triangle(gates).t()).add_(before[..., None])
@@ -97,6 +97,10 @@ class CountedBias(NamedTuple):
     def _without_later(self, gates: Tensor, block: Any) -> Tensor:
         """Keys after the query do not count."""
         return gates.tril(block.rows.start + self.ahead - block.keys.start)
+
+
+def _in_chunks(x: Tensor) -> Tensor:
+    return x.view(*x.shape[:-1], -1, _CHUNK)
 
 
 def _sums_after(sums: Tensor) -> Tensor:

@@ -12,6 +12,9 @@ An encoding acts in one of three places, and says so by ``acts_on``:
   ``score_bias(q, k, x, q_positions, k_positions)`` -> (N, H, L, S): q and k as projected (q not
   scaled; k repeated to H heads), x (N, L, E) the query that the attention was called with, and
   before it, where keys come from a cache, those of the calls before.
+  ``in_blocks(*what score_bias takes, scale)``, if there is one, returns what adds the same block by
+  block, so that no (N, H, L, S) numbers are kept: a ``BlockBias`` of
+  :mod:`mha_lab.attention.blockwise.bias`, or None where it cannot.
 
 ``forward`` of these two is not called. Positions are whole numbers, (L,) and (S,), with 0 for the
 first; they need not be 0, 1, 2, ...: a cache goes on in the middle, and ``randomized`` draws them.

@@ -69,7 +69,7 @@ def _in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     N, H, L, D = x.shape
     half = cos.shape[-1]
     turned = x.new_empty(N, L, H, D).transpose(1, 2)
-    old, new = (y[..., : 2 * half].unflatten(-1, (2, half)) for y in (x, turned))
+    old, new = (y[..., : 2 * half].view(N, H, L, 2, half) for y in (x, turned))
     torch.mul(old, cos[:, None], out=new)
     new[..., 0, :].addcmul_(old[..., 1, :], sin, value=-1)
     new[..., 1, :].addcmul_(old[..., 0, :], sin)

@@ -15,7 +15,7 @@ from torch import Tensor
 from mha_lab.attention.allowed import per_map, take_apart
 from mha_lab.attention.bias import Bias, ToldBias
 from mha_lab.attention.blockwise.between import Between
-from mha_lab.attention.blockwise.bias import Whole
+from mha_lab.attention.blockwise.bias import BlockBias, Whole
 from mha_lab.attention.blockwise.few import ToFew, is_to_few
 from mha_lab.attention.blockwise.function import InBlocks
 from mha_lab.attention.functional import Mask
@@ -69,7 +69,7 @@ def attend_in_blocks(
     if over is None:
         return None
     before, after = (None, None) if matrices is None else matrices()
-    made = None
+    made: BlockBias | None = None
     if isinstance(bias, ToldBias):
         if M == 1 and before is None and steps.softcap is None and over.scale is None:
             made = bias.in_blocks(steps.scale)

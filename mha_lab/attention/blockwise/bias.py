@@ -1,7 +1,7 @@
 """What is added to the scores of blocks, and the gradients of what it is made of.
 
 An encoding whose bias need not exist as a whole makes such an object itself (``in_blocks``; see
-:mod:`mha_lab.attention.parts`); any other bias is a :class:`Whole` one.
+:mod:`mha_lab.positions.interface`); any other bias is a :class:`Whole` one.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -55,18 +55,18 @@ class Whole(NamedTuple):
         """The bias."""
         return (self.bias,)
 
-    def of(self, products: Tensor, block: Block, bias: Tensor) -> Tensor:
+    def of(self, products: Tensor, block: Block, *tensors: Tensor) -> Tensor:
         """Its part."""
-        part = block.of(bias)
+        part = block.of(*tensors)
         assert part is not None
         return part
 
-    def add(self, products: Tensor, block: Block, bias: Tensor) -> None:
+    def add(self, products: Tensor, block: Block, *tensors: Tensor) -> None:
         """Add its part."""
-        products.add_(self.of(products, block, bias))
+        products.add_(self.of(products, block, *tensors))
 
-    def back(self, grad: Tensor, kept: None, block: Block, total: Tensor | None) -> None:
+    def back(self, grad: Tensor, kept: Any, block: Block, *totals: Tensor | None) -> None:
         """Its gradient is that of the sums."""
-        part = block.of(total)
+        part = block.of(*totals)
         if part is not None:
             part += grad.sum_to_size(part.shape)

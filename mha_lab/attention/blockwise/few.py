@@ -16,7 +16,7 @@ from mha_lab.attention.blockwise.between import Between
 from mha_lab.attention.blockwise.bias import Whole
 from mha_lab.attention.blockwise.block import cut
 from mha_lab.attention.blockwise.chain import scores_of
-from mha_lab.attention.blockwise.function import differentiable_gradients
+from mha_lab.attention.blockwise.function import differentiable_gradients, parts_of
 from mha_lab.attention.blockwise.products import Memory
 from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS
 from mha_lab.attention.parts import ask
@@ -57,7 +57,7 @@ class ToFew(Function):
         for block in cut(q, k, between.seen, is_mixed=False):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
-            scores, *_ = scores_of(products, between, block, None, others[2:])
+            scores, *_ = scores_of(products, between, block, None, parts_of(others)[2])
             best, found = _best(scores, few)
             found += keys.start
             chosen = best.softmax(-1)

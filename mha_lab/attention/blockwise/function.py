@@ -1,5 +1,6 @@
 """The heads' outputs block by block, and their gradients, for which each block is made again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ class InBlocks(Function):
         found = q.new_empty(N, H, L, 1) if ask(between.weighting, "find", None) else None
         output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
-        before, after, *of_bias = others
+        before, after, of_bias = parts_of(others)
         for block in cut(q, k, between.seen, is_mixed=after is not None):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
@@ -67,7 +68,7 @@ def _gradients(
     totals = [torch.zeros_like(x) if w else None for x, w in zip(others, are_wanted, strict=True)]
     of_scores, of_weights = Memory(q), Memory(q)
     slope = between.factor * between.rise
-    before, after, *of_bias = others
+    before, after, of_bias = parts_of(others)
     for block in cut(q, k, between.seen, is_mixed=after is not None):
         n, heads, rows, keys = block
         q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, heads, keys]
@@ -99,10 +100,17 @@ def differentiable_gradients(
         assert k is not None
         assert v is not None
         everything = Block(*(slice(0, size) for size in (*q.shape[:3], k.shape[2])))
+        before, after, of_bias = parts_of(others)
         products = scaled_product(q, k, between.factor)
-        output = weights_of(products, between, everything, *others) @ v
+        output = weights_of(products, between, everything, before, after, *of_bias) @ v
         inputs = [q, k, v, *others]
         wanted = [x for x in inputs if x is not None and x.requires_grad]
         found = torch.autograd.grad(output, wanted, grad, create_graph=is_twice)
     grads = iter(found)
     return tuple(next(grads) if x is not None and x.requires_grad else None for x in inputs)
+
+
+def parts_of(others: Sequence[Tensor | None]) -> tuple[Tensor | None, Tensor | None, list[Tensor]]:
+    """The matrices before and after, and what a bias is made of."""
+    before, after, *of_bias = others
+    return before, after, [x for x in of_bias if x is not None]

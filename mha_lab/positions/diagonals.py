@@ -1,0 +1,73 @@
+"""A bias that follows from the offset alone: one number for each diagonal of (L, S).
+
+Where positions follow one another, there are L + S - 1 offsets, so a bias is made for as many and
+laid out; its gradient is one sum a diagonal, where indexing would add up L·S numbers one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd import Function
+
+from mha_lab.by_hand import is_batched
+from mha_lab.positions.distances import offsets, start_of
+
+
+def by_offset(
+    make: Callable[[Tensor], Tensor], q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+) -> Float[Tensor, "H L S"]:
+    """What follows from how far the key stands after the query.
+
+    Args:
+        make: From offsets of any shape (...) to (H, ...).
+        q_positions: (L,).
+        k_positions: (S,).
+    """
+    first, first_key = start_of(q_positions), start_of(k_positions)
+    if first is None or first_key is None:
+        return make(offsets(q_positions, k_positions))
+    L, S = len(q_positions), len(k_positions)
+    lowest = first_key - first - (L - 1)
+    distinct = make(torch.arange(lowest, lowest + L + S - 1, device=q_positions.device))
+    laid_out: Tensor = _LaidOut.apply(distinct, L)  # type: ignore[no-untyped-call]
+    return laid_out
+
+
+class _LaidOut(Function):
+    """Number j - i + L - 1 of (H, L + S - 1) for query i and key j: (H, L, S)."""
+
+    @staticmethod
+    def forward(ctx: Any, distinct: Tensor, L: int) -> Tensor:
+        S = distinct.shape[-1] - L + 1
+        return distinct.unfold(-1, S, 1).flip(-2)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        if is_batched(grad):
+            L, S = grad.shape[-2:]
+            sums = [grad.diagonal(o, -2, -1).sum(-1) for o in range(1 - L, S)]
+            return torch.stack(sums, -1), None
+        summed: Tensor = _Summed.apply(grad)  # type: ignore[no-untyped-call]
+        return summed, None
+
+
+class _Summed(Function):
+    """The sums of the diagonals of (H, L, S), (H, L + S - 1): the gradient of the other."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        H, ctx.L, S = x.shape
+        count = ctx.L + S - 1
+        # In rows one number longer than those of x, each diagonal is a column.
+        turned = x.new_zeros(H, ctx.L * count)
+        rows = turned.as_strided((H, ctx.L, S), (ctx.L * count, count - 1, 1), ctx.L - 1)
+        rows.copy_(x)
+        return turned.view(H, ctx.L, count).sum(1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor]:
+        laid_out: Tensor = _LaidOut.apply(grad, ctx.L)  # type: ignore[no-untyped-call]
+        return (laid_out,)
