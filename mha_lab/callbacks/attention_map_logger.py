@@ -15,7 +15,9 @@ from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.ranges import Count, Size
 from mha_lab.recording.caller import module_names
 from mha_lab.recording.globs import check_globs, refuse_unmatched
-from mha_lab.recording.labels import is_tokenizer, label_maps, tokenize_maps
+from mha_lab.recording.labels import label_maps
+from mha_lab.recording.token_lists import is_tokenizer
+from mha_lab.recording.tokenizer_labels import tokenize_maps
 
 if TYPE_CHECKING:
     from pytorch_lightning import LightningModule, Trainer

@@ -12,20 +12,16 @@ Padding is best left out at the end, or named "": it then counts in no score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
-
 from mha_lab.maps.attention_map import AttentionMap
+from mha_lab.maps.image import ImageTokens
 from mha_lab.recording.globs import matches
+from mha_lab.recording.token_lists import Tokens, is_batch_of_tokenizer, rows_of
 
-Tokens = Sequence[Sequence[str]]
 AxisTokens = tuple[Tokens | None, Tokens | None]
 TokenSource = Tokens | Sequence[str] | Mapping[str, Tokens | AxisTokens]
-
-_START = "<start>"
-_IGNORED_LABEL = -100
 
 
 def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[AttentionMap]:
@@ -33,113 +29,70 @@ def label_maps(maps: Sequence[AttentionMap], tokens: TokenSource) -> list[Attent
 
     Args:
         maps: Maps of one batch.
-        tokens: One list of tokens a sample of the batch, the list of a single sample, or such lists
-            by glob of module path. A glob matches a whole path, or what follows any of its dots;
-            whole paths come first.
+        tokens: One list of tokens a sample of the batch, the list of a single sample, what a fast
+            tokenizer of transformers returned, or such tokens by glob of module path. A glob
+            matches a whole path, or what follows any of its dots; whole paths come first.
 
     Returns:
         The maps, those for which there are tokens with their tokens.
 
     Raises:
         ValueError: If tokens are too many for an axis, are of too few samples, or are no lists;
-            if those for all maps fit on none.
+            if those for all maps fit on none, or no glob matches a map.
     """
-    if isinstance(tokens, Mapping):
-        return [_label(one, _choose(one.name.partition("#")[0], tokens)) for one in maps]
-    rows = _of_one_sample(tokens, maps) or tokens
-    _check(rows)
-    return _on_some([_label(one, _fitting(one, rows)) for one in maps], rows)
+    if isinstance(tokens, Mapping) and not is_batch_of_tokenizer(tokens):
+        _refuse_unmatched(maps, tokens)
+        return [label(one, _choose(one.name.partition("#")[0], tokens)) for one in maps]
+    rows = rows_of(tokens, _samples(maps))
+    return on_some([label(one, axes) for one, axes in _fitting_all(maps, rows)], rows)
 
 
-def is_tokenizer(tokens: Any) -> bool:
-    """Whether this is a tokenizer rather than a function of the batch."""
-    return hasattr(tokens, "convert_ids_to_tokens")
-
-
-def tokenize_maps(maps: Sequence[AttentionMap], tokenizer: Any, batch: Any) -> list[AttentionMap]:
-    """Put the tokens of a Hugging Face batch on the axes of the maps.
-
-    Args:
-        maps: Maps of the batch.
-        tokenizer: Has ``convert_ids_to_tokens`` and, perhaps, ``pad_token_id``.
-        batch: A mapping with ``input_ids`` (N, L); with cross-attention also
-            ``decoder_input_ids``, or ``labels``, which are shifted to the right. Or the ids
-            themselves, alone or first in a tuple.
-
-    Returns:
-        The maps with their tokens.
-
-    Raises:
-        ValueError: If the batch has no ids, or ids that fit on no map.
-    """
-    fields = _fields(batch)
-    source = _decode(tokenizer, fields.get("input_ids"))
-    target = _decode(tokenizer, fields.get("decoder_input_ids"))
-    if target is None and (labels := _decode(tokenizer, fields.get("labels"))) is not None:
-        target = [[_START, *row[:-1]] for row in labels]
-    if source is None and target is None:
-        raise ValueError(
-            "the batch holds no ids for the tokenizer: no 'input_ids' (N, L) of whole numbers"
-        )
-    if not any(one.kind == "cross" for one in maps):
-        return _on_some([_label(one, _fitting(one, source)) for one in maps], source or ())
-    labelled = []
-    for one in maps:
-        if one.kind == "cross":
-            labelled.append(_label(one, (target, source)))
-        else:
-            in_decoder = "decoder" in one.name
-            labelled.append(_label(one, _fitting(one, target if in_decoder else source)))
-    return labelled
-
-
-def _label(one: AttentionMap, tokens: AxisTokens) -> AttentionMap:
+def label(one: AttentionMap, tokens: AxisTokens) -> AttentionMap:
     """Label the map's own samples."""
 
-    def own(axis: Tokens | None) -> list[Sequence[str]] | None:
+    def own(axis: Any) -> list[Sequence[str]] | None:
         if axis is None:
             return None
-        _check(axis)
-        if max(one.samples) >= len(axis):
+        rows = rows_of(axis, 1 if one.samples == (0,) else None)
+        if max(one.samples, default=-1) >= len(rows):
             raise ValueError(
                 f"{one.name!r} needs tokens of sample {max(one.samples)}; "
-                f"tokens were given of {len(axis)} samples"
+                f"tokens were given of {len(rows)} {'sample' if len(rows) == 1 else 'samples'}"
             )
-        return [axis[i] for i in one.samples]
+        return [rows[i] for i in one.samples]
 
     query, key = tokens
     return one.with_tokens(own(query), own(key))
 
 
-def _of_one_sample(tokens: Any, maps: Sequence[AttentionMap]) -> list[Sequence[str]] | None:
-    """The tokens of a batch of one, given without the list around them; None if they are not."""
-    is_flat = _is_list(tokens) and len(tokens) > 0 and isinstance(tokens[0], str)
-    return [tokens] if is_flat and all(one.samples == (0,) for one in maps) else None
-
-
-def _check(tokens: Any) -> None:
-    """Refuse what is not one list a sample."""
-    if not _is_list(tokens):
-        what = "a Tensor" if isinstance(tokens, Tensor) else repr(tokens)
-        raise ValueError(f"tokens are {what}; give one list of str a sample")
-    if len(tokens) > 0 and not _is_list(tokens[0]):
-        raise ValueError(f"tokens hold {tokens[0]!r} where a list of one sample's tokens belongs")
-
-
-def _is_list(value: Any) -> bool:
-    has_places = hasattr(value, "__len__") and hasattr(value, "__getitem__")
-    return has_places and not isinstance(value, str | bytes | Mapping | Tensor)
-
-
-def _on_some(labelled: list[AttentionMap], tokens: Tokens) -> list[AttentionMap]:
+def on_some(labelled: list[AttentionMap], tokens: Tokens) -> list[AttentionMap]:
     """Refuse tokens that are on none of the maps."""
-    if labelled and all(one.query_tokens is None and one.key_tokens is None for one in labelled):
-        lengths = sorted({size for one in labelled for size in one.size})
-        raise ValueError(
-            f"tokens of length {max(map(len, tokens), default=0)} fit on no axis; "
-            f"the maps' axes have the lengths {', '.join(map(str, lengths))}"
+    if not labelled or any((one.query_tokens, one.key_tokens) != (None, None) for one in labelled):
+        return labelled
+    longest = max(map(len, tokens), default=0)
+    lengths = sorted({size for one in labelled for size in one.size})
+    sentence = (
+        f"tokens of length {longest} fit on no axis; the maps' axes have the lengths "
+        f"{', '.join(map(str, lengths))}"
+    )
+    image = next((row for row in tokens if isinstance(row, ImageTokens)), None)
+    if image is not None:
+        patches = longest - image.first
+        sentence += (
+            f". An image has first + rows * columns tokens, here {image.first} + {patches}: "
+            "first counts the class token and registers"
         )
-    return labelled
+    raise ValueError(sentence)
+
+
+def _refuse_unmatched(maps: Sequence[AttentionMap], tokens: Mapping[str, Any]) -> None:
+    """Refuse globs of which none matches a map; some may be of modules that were not chosen."""
+    names = list(dict.fromkeys(one.name.partition("#")[0] for one in maps))
+    if maps and not any(matches(name, str(glob)) for name in names for glob in tokens):
+        raise ValueError(
+            f"tokens are given for {', '.join(map(repr, tokens)) or 'nothing'}, which matches no "
+            f"map; there are {', '.join(names)}"
+        )
 
 
 def _choose(name: str, tokens: Mapping[str, Tokens | AxisTokens]) -> AxisTokens:
@@ -147,37 +100,44 @@ def _choose(name: str, tokens: Mapping[str, Tokens | AxisTokens]) -> AxisTokens:
     whole = [found for glob, found in tokens.items() if matches(name, glob, anywhere=False)]
     partly = [found for glob, found in tokens.items() if matches(name, glob)]
     for found in [*whole, *partly]:
-        return found if isinstance(found, tuple) else (found, found)
+        pair = found if isinstance(found, tuple) else (found, found)
+        if len(pair) != 2:
+            raise ValueError(
+                f"tokens of {name!r} are a tuple of {len(pair)}; "
+                "a pair is (query tokens, key tokens)"
+            )
+        return pair
     return (None, None)
 
 
-def _fitting(one: AttentionMap, tokens: Tokens | None) -> AxisTokens:
+def fitting(one: AttentionMap, tokens: Tokens | None, *, exact: bool = False) -> AxisTokens:
     """The same tokens on each axis that is long enough; in cross-attention exactly as long."""
     if tokens is None:
         return (None, None)
     longest = max(map(len, tokens), default=0)
-    exact = one.kind == "cross"
+    exact = exact or one.kind == "cross" or any(isinstance(row, ImageTokens) for row in tokens)
     query, key = (
         tokens if longest == size or (longest < size and not exact) else None for size in one.size
     )
     return query, key
 
 
-def _fields(batch: Any) -> Mapping[str, Any]:
-    """A batch as a mapping with ``input_ids``."""
-    if isinstance(batch, Mapping):
-        return batch
-    if isinstance(batch, Sequence) and batch:
-        return _fields(batch[0])
-    return {"input_ids": batch} if isinstance(batch, Tensor) else {}
+def _fitting_all(
+    maps: Sequence[AttentionMap], tokens: Tokens
+) -> Iterator[tuple[AttentionMap, AxisTokens]]:
+    """Each map with the tokens of its axes.
+
+    Beside cross-attention there are two sequences, so what is as long as one is not the other's.
+    """
+    longest = max(map(len, tokens), default=0)
+    are_two = any(one.kind == "cross" for one in maps)
+    exact = are_two and any(longest in one.size for one in maps)
+    for one in maps:
+        yield one, fitting(one, tokens, exact=exact)
 
 
-def _decode(tokenizer: Any, ids: Any) -> list[list[str]] | None:
-    """Tokens of ids (N, L); padding is ""."""
-    if not isinstance(ids, Tensor) or ids.ndim != 2 or ids.is_floating_point():
-        return None
-    nothing = {getattr(tokenizer, "pad_token_id", None), _IGNORED_LABEL}
-    return [
-        ["" if i in nothing else str(tokenizer.convert_ids_to_tokens(i)) for i in row]
-        for row in ids.tolist()
-    ]
+def _samples(maps: Sequence[AttentionMap]) -> int | None:
+    """How many samples all maps have, from the first; None where they differ."""
+    found = {one.samples for one in maps}
+    samples = found.pop() if len(found) == 1 else ()
+    return len(samples) if samples == tuple(range(len(samples))) else None

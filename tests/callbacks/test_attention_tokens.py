@@ -21,7 +21,8 @@ from tiny_modules import (
 
 from mha_lab import AttentionMapLogger
 from mha_lab.maps.attention_map import AttentionMap
-from mha_lab.recording.labels import label_maps, tokenize_maps
+from mha_lab.recording.labels import label_maps
+from mha_lab.recording.tokenizer_labels import tokenize_maps
 from mha_lab.tensorboard.reader import read_attention
 
 LETTERS = "abcdefghijklm"
@@ -203,7 +204,7 @@ WITHOUT = "attention maps are logged without tokens: ValueError: "
         ),
         (
             {"*": [["a"] * L] * 1},
-            f"'{FIRST}' needs tokens of sample 2; tokens were given of 1 samples",
+            f"'{FIRST}' needs tokens of sample 2; tokens were given of 1 sample",
         ),
         (["a"] * L, "tokens hold 'a' where a list of one sample's tokens belongs"),
         ({"*": "abc"}, "tokens are 'abc'; give one list of str a sample"),
