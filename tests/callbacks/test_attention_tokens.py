@@ -206,10 +206,18 @@ WITHOUT = "attention maps are logged without tokens: ValueError: "
             {"*": [["a"] * L] * 1},
             f"'{FIRST}' needs tokens of sample 2; tokens were given of 1 sample",
         ),
-        (["a"] * L, "tokens hold 'a' where a list of one sample's tokens belongs"),
+        (
+            ["a"] * L,
+            "tokens are one list that begins with 'a'; give one list of str a sample, of which "
+            "there are 3",
+        ),
         ({"*": "abc"}, "tokens are 'abc'; give one list of str a sample"),
         (7, "tokens are 7; give one list of str a sample"),
-        (torch.zeros(N, L), "tokens are a Tensor; give one list of str a sample"),
+        (
+            torch.zeros(N, L),
+            "tokens are a Tensor; give their tokens: [tokenizer.convert_ids_to_tokens(row) for row in "
+            "ids]",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_once_and_training_goes_on(tmp_path, tokens, sentence):
