@@ -77,8 +77,12 @@ class AttentionMaps(Gallery[AttentionMap]):
             One map (N, 1, L, L) a layer; see :func:`mha_lab.maps.rollout.attention_rollout`.
 
         Raises:
-            ValueError: If no map is chosen, or they are not whole self-attention of one sequence.
+            TypeError: If names is no text, or residual no number.
+            ValueError: If no map is chosen, or they are not whole self-attention of one sequence
+                in one stack.
         """
+        if not isinstance(names, str):
+            raise TypeError(f"names={names!r} must be a glob of module paths, not a list of them")
         chosen = [one for one in self if fnmatchcase(one.name, names)]
         if self and not chosen:
             raise ValueError(

@@ -215,8 +215,8 @@ WITHOUT = "attention maps are logged without tokens: ValueError: "
         (7, "tokens are 7; give one list of str a sample"),
         (
             torch.zeros(N, L),
-            "tokens are a Tensor; give their tokens: [tokenizer.convert_ids_to_tokens(row) for row in "
-            "ids]",
+            "tokens are a Tensor; give their tokens: [tokenizer.convert_ids_to_tokens(row) for row "
+            "in ids]",
         ),
     ],
 )
