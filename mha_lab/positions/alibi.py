@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.distances import at_least_float32, distances
+from mha_lab.positions.diagonals import by_offset
+from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
 
@@ -54,7 +55,11 @@ class AlibiPositions(nn.Module):
             (H, L, S).
         """
         slopes = 2.0 ** -at_least_float32(self.get_buffer("exponents"))
-        return -slopes[:, None, None] * distances(q_positions, k_positions)
+        return by_offset(
+            lambda offset: -slopes.view(-1, *(1,) * offset.ndim) * offset.abs(),
+            q_positions,
+            k_positions,
+        )
 
 
 def _exponents(num_heads: int) -> Float[Tensor, "H"]:

@@ -14,14 +14,23 @@ paper's listing computes it, and the share may pass 1 after the query.
    https://arxiv.org/abs/2310.04418 (the listing in its appendix)
 """
 
+import math
+from functools import partial
+from typing import cast
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from mha_lab.positions.distances import at_least_float32, distances
+from mha_lab.positions.diagonals import by_offset
+from mha_lab.positions.distances import at_least_float32, distances, start_of
 from mha_lab.ranges import Positive, Size
 
 EPSILON = 1e-6
+
+_AT_A_TIME = 2**20
+"""How many hidden numbers there are at most beyond the threshold, made again for the gradients."""
 
 
 class FirePositions(nn.Module):
@@ -77,10 +86,45 @@ class FirePositions(nn.Module):
         Returns:
             (H, L, S).
         """
+        first = start_of(q_positions)
+        if first is None:
+            return self._of_rows(q_positions, k_positions)
+        # Below the threshold nothing is stretched, so a bias follows from the offset alone.
+        before = max(0, math.ceil(float(self._threshold().detach())) - first)
+        near, far = q_positions.tensor_split([before])
+        origin = q_positions.new_zeros(())
+        biases = []
+        if len(near):
+            biases = [by_offset(lambda offset: self._of(offset.abs(), origin), near, k_positions)]
+        rows = max(1, _AT_A_TIME // (len(self.hidden.bias) * max(1, len(k_positions))))
+        for part in torch.split(far, rows) if len(far) else ():
+            of_rows = partial(self._of_rows, part, k_positions)
+            made = checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False)
+            biases.append(made)
+        return torch.cat(biases, 1) if len(biases) > 1 else biases[0]
+
+    def _of_rows(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        return self._of(distances(q_positions, k_positions), q_positions[:, None])
+
+    def _of(self, distance: Tensor, position: Tensor) -> Tensor:
+        """What the network makes of distances (...) from queries at positions: (H, ...)."""
         c = at_least_float32(self.curvature)
-        threshold = (self.threshold * at_least_float32(self.threshold_factor)).abs()
-        distance = (c * distances(q_positions, k_positions)).abs().log1p()
-        longest = (c * torch.maximum(q_positions.to(c.dtype), threshold)).abs().log1p() + EPSILON
-        share = distance / longest[:, None]
-        output: Tensor = self.network(share[..., None].to(self.curvature.dtype))
-        return at_least_float32(output).permute(2, 0, 1)
+        longest = torch.maximum(position.to(c.dtype), self._threshold())
+        share = (c * distance).abs().log1p() / ((c * longest).abs().log1p() + EPSILON)
+        given = share.flatten().to(self.hidden.weight.dtype)
+        hidden = (self.hidden.weight * given + self.hidden.bias[:, None]).relu()
+        output = torch.addmm(self.output.bias[:, None], self.output.weight, hidden)
+        return at_least_float32(output.view(len(output), *share.shape))
+
+    @property
+    def hidden(self) -> nn.Linear:
+        """From the share to the hidden layer."""
+        return cast(nn.Linear, self.network[0])
+
+    @property
+    def output(self) -> nn.Linear:
+        """From the hidden layer to the heads."""
+        return cast(nn.Linear, self.network[2])
+
+    def _threshold(self) -> Tensor:
+        return (self.threshold * at_least_float32(self.threshold_factor)).abs()

@@ -18,7 +18,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.distances import at_least_float32, offsets
+from mha_lab.positions.diagonals import by_offset
+from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
 
@@ -78,7 +79,9 @@ class T5Positions(nn.Module):
             (H, L, S).
         """
         table = at_least_float32(self.table.weight)
-        return table.t()[:, self.buckets(offsets(q_positions, k_positions))]
+        return by_offset(
+            lambda offset: table.t()[:, self.buckets(offset)], q_positions, k_positions
+        )
 
     def buckets(self, offset: Int[Tensor, "L S"]) -> Int[Tensor, "L S"]:
         """The number of the bucket of each offset, how far the key stands after the query."""

@@ -2,20 +2,23 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 
+from mha_lab import MultiheadAttention, record_attention
 from mha_lab.attention.blockwise import attend as blockwise
 from mha_lab.attention.blockwise import block
 from mha_lab.attention.composed import ComposedAttention
 from mha_lab.attention.weighting.sigmoid import Sigmoid
 from mha_lab.attention.weighting.softmax import Softmax
-from mha_lab.positions import counting
+from mha_lab.positions import counting, diagonals, fire
 from mha_lab.positions.cope import CopePositions
 from mha_lab.positions.diagonals import by_offset
 from mha_lab.positions.forgetting import ForgettingPositions
 from mha_lab.positions.rotary import RotaryPositions
 from mha_lab.positions.shaw import ShawPositions
+from mha_lab.positions.t5 import T5Positions
 
 N, H, L, E = 2, 4, 29, 24
 ENCODINGS = {
@@ -31,6 +34,7 @@ def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block, "_FEWEST_ROWS", 5)
     monkeypatch.setattr(block, "BLOCK_ELEMENTS", 300)
     monkeypatch.setattr(counting, "_CHUNK", 4)
+    monkeypatch.setattr(diagonals, "_ROWS", 3)
     torch.manual_seed(0)
 
 
@@ -128,3 +132,55 @@ def test_turning_side_by_side_is_turning_apart(fraction: float) -> None:
     assert gradcheck(together, x, check_batched_grad=True)
     assert gradcheck(apart, x)
     assert gradgradcheck(together, x)
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_a_mask_that_learns_is_not_kept_as_weights(
+    is_padded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = MultiheadAttention(E, H).double()
+    encoding = T5Positions(E, num_heads=H).double()
+    x = torch.randn(N, L, E, dtype=torch.float64, requires_grad=True)
+    grad = torch.randn(N, L, E, dtype=torch.float64)
+    padding = torch.arange(L) >= torch.tensor([[L], [L - 7]]) if is_padded else None
+    places = torch.arange(L)
+
+    def attended() -> tuple[Tensor, ...]:
+        mask = encoding.bias(places, places)[None]
+        output = module(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False)[0]
+        wanted = [x, encoding.table.weight, *module.parameters()]
+        return output, *torch.autograd.grad(output, wanted, grad)
+
+    with monkeypatch.context() as patch, record_attention(module) as maps:
+        patch.setattr(F, "scaled_dot_product_attention", None)  # is not asked
+        blocks = attended()
+    monkeypatch.setattr(blockwise, "_WORTH", 10**9)
+    for ours, theirs in zip(blocks, attended(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
+    output, weights = module(
+        x, x, x, attn_mask=encoding.bias(places, places)[None], key_padding_mask=padding
+    )
+    torch.testing.assert_close(output, blocks[0], rtol=0, atol=1e-11)
+    torch.testing.assert_close(maps[0].weights, weights, rtol=0, atol=1e-11, check_dtype=False)
+    assert len(maps) == 1
+
+
+@pytest.mark.parametrize("multiple", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize(("start", "count"), [(0, 17), (9, 5), (3, 4), (0, 3)])
+def test_fire_in_parts_is_the_network_at_each_pair(
+    multiple: float, start: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fire, "_AT_A_TIME", 200)
+    encoding = fire.FirePositions(E, num_heads=3, hidden_dim=5, threshold=7.0).double()
+    encoding.threshold_factor.data.fill_(multiple)
+    of_q, of_k = torch.arange(start, start + count), torch.arange(start + count)
+    c, threshold = encoding.curvature, encoding.threshold * encoding.threshold_factor
+    longest = torch.maximum(of_q.double(), threshold)[:, None]
+    share = (c * (of_q[:, None] - of_k).abs()).log1p() / ((c * longest).log1p() + 1e-6)
+    expected = encoding.network(share[..., None]).permute(2, 0, 1)
+    bias = encoding.bias(of_q, of_k)
+    torch.testing.assert_close(bias, expected, rtol=0, atol=1e-12)
+    grad = torch.randn_like(bias)
+    ours, theirs = (torch.autograd.grad(x, encoding.parameters(), grad) for x in (bias, expected))
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-11, atol=1e-11)

@@ -52,9 +52,7 @@ def attend_in_blocks(
     """
     L, S = q.shape[2], k.shape[2]
     H, M = steps.num_heads, q.shape[1] // steps.num_heads
-    if not (q.is_cpu and dropout_p == 0 and H * L * S >= _WORTH and q.shape[0] > 0):
-        return None
-    if not (is_plain(q, k, mask) and is_plain(v, v, None)):
+    if dropout_p > 0 or not are_for_blocks(q, k, v, mask, num_heads=H):
         return None
     matrices = ask(steps.mixing, "matrices", None)
     if matrices is None and not ask(steps.mixing, "is_within_heads", False):
@@ -109,6 +107,17 @@ def attend_in_blocks(
     heads = exactly(_apply, q, k, v, others=others, between=between)
     mixed: Tensor = heads if after is not None else steps.mixing(heads)
     return mixed.to(v.dtype)
+
+
+def are_for_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, *, num_heads: int) -> bool:
+    """Whether a call is large enough to be cut, on a CPU, and nobody looks inside."""
+    return (
+        q.is_cpu
+        and len(q) > 0
+        and num_heads * q.shape[2] * k.shape[2] >= _WORTH
+        and is_plain(q, k, mask)
+        and is_plain(v, v, None)
+    )
 
 
 def _rows_over(weighting: Any, opened: Tensor) -> RowsOver | None:

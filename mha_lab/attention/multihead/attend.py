@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.attention.functional import Mask
+from mha_lab.attention.multihead.learned_mask import attend_under, is_learned
 from mha_lab.attention.multihead.masks import open_blocked_rows
 from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
 from mha_lab.attention.multihead.projection import Heads
@@ -54,6 +55,9 @@ def _attend(
     q: Heads, k: Heads, v: Heads, mask: Mask | None, dropout_p: float, is_causal: bool
 ) -> Heads:
     """Torch's kernel, which gives 0 where a row sees no key; exported, it must be told to."""
+    if mask is not None and dropout_p == 0 and is_learned(q, k, v, mask):
+        attended: Tensor = attend_under(q, k, v, mask)
+        return attended
     if mask is not None and dropout_p == 0 and is_worth_cutting(q, k, mask):
         return attend_without_padding(q, k, v, mask)
     if mask is None or not _is_exporting():
