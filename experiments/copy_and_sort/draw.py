@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from mha_lab.length_evaluation import evaluate_lengths
 from mha_lab.maps.attention_map import AttentionMap
-from mha_lab.maps.plot import colours_of, show_weights
+from mha_lab.maps.colours import colours_of, show_weights
 from mha_lab.reporting.drawing import INK, MUTED, SERIES
 from mha_lab.reporting.statistics import describe
 from mha_lab.studies.claims import by_seed
@@ -71,7 +71,7 @@ def draw_map(axes: Any, one: AttentionMap, head: int) -> None:
     tokens = one.query_tokens[0] if one.query_tokens else []
     begin = tokens.index("<sep>") if "<sep>" in tokens else 0
     shown = one.weights[0, head, begin:].numpy()
-    show_weights(axes, shown, colours_of(shown) | {"vmax": 1.0})
+    show_weights(axes, shown, colours_of(shown, highest=1.0))
     axes.set_xticks(range(len(tokens)), tokens, fontsize=5, rotation=90)
     axes.set_yticks(range(len(tokens) - begin), tokens[begin:], fontsize=5)
     axes.tick_params(labelcolor=MUTED)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from mha_lab import record_attention
 from mha_lab.evaluation import load_trained
-from mha_lab.maps.plot import colours_of, show_weights
+from mha_lab.maps.colours import colours_of, show_weights
 from mha_lab.tasks.vocabulary import Vocabulary
 
 SENTENCE = "3 1 4 1 5"

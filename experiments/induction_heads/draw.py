@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mha_lab.maps.plot import colours_of, show_weights
+from mha_lab.maps.colours import colours_of, show_weights
 from mha_lab.reporting.drawing import INK, MUTED, SERIES
 from mha_lab.reporting.run_files import read_curves
 from mha_lab.studies.measuring import load
@@ -82,7 +82,7 @@ def draw_map(axes: Any, one: StoredMap, head: int) -> None:
     tokens = one.query_tokens[0] if one.query_tokens else []
     tokens = [token for token in tokens if token != "<eos>"]
     shown = one.weights[0, head][: len(tokens), : len(tokens)]
-    show_weights(axes, shown, colours_of(shown) | {"vmax": 1.0})
+    show_weights(axes, shown, colours_of(shown, highest=1.0))
     axes.set_aspect("equal")
     axes.set_xticks(range(len(tokens)), tokens, fontsize=6.5, rotation=90)
     axes.set_yticks(range(len(tokens)), tokens, fontsize=6.5)

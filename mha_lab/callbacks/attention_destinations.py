@@ -20,6 +20,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.pictures import draw_heads, draw_scores
 from mha_lab.maps.raster import Raster
+from mha_lab.maps.words import described
 from mha_lab.tensorboard.writer import add_summary, write_attention
 
 
@@ -68,7 +69,7 @@ class Snapshot:
             for i, sample in enumerate(one.samples):
                 tag = f"{self.prefix}_maps/{one.name}"
                 tag += f"/sample_{sample}" if len(one.samples) > 1 else ""
-                title = f"{one.name} · sample {sample} · step {self.step}"
+                title = f"{described(one)} · sample {sample} · step {self.step}"
                 pictures[tag] = draw_heads(one, i, title)
         if any(self.scores.values()):
             title = f"scores of every head · step {self.step}"

@@ -13,6 +13,7 @@ from torch import Tensor
 from mha_lab.maps.image import ImageTokens
 from mha_lab.maps.scores import score_weights
 from mha_lab.maps.value_weighted import value_weighted
+from mha_lab.maps.words import pooled_from
 from mha_lab.view.packed import Header, pack_weights
 from mha_lab.view.page import Part
 from mha_lab.view.pooling import pool_tokens
@@ -87,8 +88,8 @@ class AttentionMap:
             object.__setattr__(self, "heads", self.heads or tuple(range(h)))
 
     def __repr__(self) -> str:
-        shape = tuple(self.weights.shape)
-        return f"AttentionMap(name={self.name!r}, kind={self.kind!r}, shape={shape})"
+        pooled = f", {pooled_from(self)}" if self.is_pooled else ""
+        return f"AttentionMap(name={self.name!r}, kind={self.kind!r}, shape={self.shape}{pooled})"
 
     def head_names(self, heads: Sequence[int] | None = None) -> list[str]:
         """What to call the map's heads, or those with these indices: "head 3", or "mean"."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mha_lab.maps.attention_map import AttentionMap
-from mha_lab.maps.raster import Raster, draw_maps
+from mha_lab.maps.raster import Raster
+from mha_lab.maps.raster_grid import draw_maps
 from mha_lab.maps.scores import SCORE_NAMES
 
 
@@ -56,4 +57,5 @@ def draw_scores(scores: Mapping[str, Mapping[str, Sequence[float]]], title: str)
         same_scale=False,
         longest_label=80,
         zero_is_blocked=False,
+        by_root=False,
     )

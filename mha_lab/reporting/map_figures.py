@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 
-from mha_lab.maps.plot import colours_of, show_weights
+from mha_lab.maps.colours import colours_of, show_weights
 from mha_lab.reporting import drawing
 from mha_lab.reporting.best_maps import KINDS, BestMap, BestMaps
 from mha_lab.reporting.document import Picture
@@ -74,7 +74,7 @@ def _draw_map(axes: Axes, one: BestMap | None, kind: str) -> None:
         axes.set_title(f"{kind}\nnone", fontsize=9, color=drawing.MUTED)
         return
     axes.set_title(f"{kind}\n{one.head}", fontsize=9, color=drawing.MUTED)
-    show_weights(axes, one.weights, colours_of(one.weights) | {"vmax": 1.0})
+    show_weights(axes, one.weights, colours_of(one.weights, highest=1.0))
     axes.set_aspect("equal")
 
 

@@ -15,9 +15,10 @@ from matplotlib.text import Text
 from PIL import Image
 
 from mha_lab import AttentionMap, record_attention
-from mha_lab.maps import palette, raster
+from mha_lab.maps import palette
 from mha_lab.maps.plot import plot_maps
-from mha_lab.maps.raster import draw_maps
+from mha_lab.maps.raster_grid import draw_maps
+from mha_lab.maps.raster_text import draw_text, draw_whole
 
 N, H, L, S = 2, 3, 5, 7
 HOSTILE = ["<b>", "$x", "", "</script><script>alert(1)</script>", "日本"]
@@ -236,7 +237,7 @@ def test_any_token_and_name_can_be_drawn(token, tmp_path):
 def test_a_line_of_text_from_pieces_is_that_of_the_whole():
     """Digits and words are drawn apart, and only where that changes nothing but a pixel of room."""
     for text in ("step 1250", "head 3", "model.layers.0.cross_attn 0 to 0.25"):
-        apart, whole = raster._text(text), raster._piece(text)
+        apart, whole = draw_text(text), draw_whole(text)
         assert abs(apart.shape[1] - whole.shape[1]) <= len(text.split())
     for text in ("\u05e9\u05dc 12", "1\u0301", "\u0645\u0661"):  # Hebrew, a combining mark, Arabic
-        np.testing.assert_array_equal(raster._text(text), raster._piece(text))
+        np.testing.assert_array_equal(draw_text(text), draw_whole(text))
