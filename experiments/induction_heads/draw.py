@@ -11,7 +11,8 @@ from mha_lab.reporting.drawing import INK, MUTED, SERIES
 from mha_lab.reporting.run_files import read_curves
 from mha_lab.studies.measuring import load
 from mha_lab.studies.study import Study
-from mha_lab.tensorboard.reader import StoredMap, read_attention
+from mha_lab.tensorboard.reader import read_attention
+from mha_lab.tensorboard.stored_map import StoredMap
 from mha_lab.view.gallery import Gallery
 
 _measure = load(Path(__file__).with_name("measure.py"))

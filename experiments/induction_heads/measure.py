@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from mha_lab.reporting.run_files import read_curves
-from mha_lab.tensorboard.reader import StoredMap, read_attention
+from mha_lab.tensorboard.reader import read_attention
+from mha_lab.tensorboard.stored_map import StoredMap
 
 
 def measure(run: Path) -> list[dict[str, float]]:

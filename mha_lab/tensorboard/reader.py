@@ -4,115 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mha_lab.tensorboard.event_files import PLUGIN_NAME, find_event_files, read_events
 from mha_lab.tensorboard.restarts import abandon, restart_in
+from mha_lab.tensorboard.stored_map import StoredMap
 from mha_lab.view.gallery import Gallery
-from mha_lab.view.packed import DamagedMapError, Header, unpack_weights
-from mha_lab.view.page import Part
-from mha_lab.view.selection import chosen_part
-from mha_lab.view.shown import Shown, show
-
-
-@dataclass(frozen=True)
-class StoredMap:
-    """One attention map of one step of one run.
-
-    Attributes:
-        run: The run's folder relative to ``logdir``; "." for ``logdir`` itself.
-        tag: The tag it was written under, as "attention/encoder.layers.0.self_attn".
-        step: The training step.
-        wall_time: Seconds since 1970.
-        header: Its shape, its precision, and the rest that :class:`Header` lists.
-    """
-
-    run: str
-    tag: str
-    step: int
-    wall_time: float
-    header: Header
-    packed: bytes
-
-    @property
-    def weights(self) -> NDArray[np.float32]:
-        """(N, H, L, S), unpacked on every access; :mod:`mha_lab.view.codec` says how exact.
-
-        Raises:
-            DamagedMapError: The file is damaged here.
-        """
-        return unpack_weights(self.header, self.packed)
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(N, H, L, S) of ``weights``."""
-        return self.header.shape
-
-    @property
-    def name(self) -> str:
-        """The module's path; a second call of the module in one step ends in "#2"."""
-        return self.header.name
-
-    @property
-    def kind(self) -> str:
-        """One of "self", "masked" and "cross"."""
-        return self.header.kind
-
-    @property
-    def query_tokens(self) -> list[list[str]] | None:
-        """N lists of L labels, or None."""
-        return self.header.query_tokens
-
-    @property
-    def key_tokens(self) -> list[list[str]] | None:
-        """N lists of S labels, or None."""
-        return self.header.key_tokens
-
-    @property
-    def scores(self) -> dict[str, NDArray[np.float32]]:
-        """Score name to (H,) or (N, H); six significant digits were kept."""
-        return {
-            name: np.array(values, dtype=np.float32) for name, values in self.header.scores.items()
-        }
-
-    def part(
-        self,
-        run: str | None = None,
-        samples: Sequence[int] | None = None,
-        max_size: int | None = None,
-    ) -> Part:
-        """The map as it travels in a page; see :mod:`mha_lab.view.page`.
-
-        Args:
-            run: What to call where it comes from; None means its run.
-            samples: Which of the map's samples; None means all.
-            max_size: The largest length along each axis; a longer one is pooled.
-        """
-        name = run or self.run
-        header, packed = chosen_part(self.header, self.packed, samples, max_size)
-        return Part(name, self.tag, self.name, self.step, self.wall_time, header, packed)
-
-    def show(self, **options: Any) -> Shown:
-        """Show the map alone or with others; see :func:`mha_lab.view.shown.show`."""
-        return show(self, **options)
-
-    def _repr_html_(self) -> str | None:
-        """What notebooks show; a map without samples is shown as any object is."""
-        return self.show()._repr_html_() if self.shape[0] else None
-
-    def __repr__(self) -> str:
-        return (
-            f"StoredMap(run={self.run!r}, name={self.name!r}, step={self.step}, "
-            f"kind={self.kind!r}, shape={self.header.shape})"
-        )
+from mha_lab.view.packed import DamagedMapError, Header
 
 
 def read_attention(
@@ -142,10 +43,14 @@ def read_attention(
         file that is still being written is read as far as it is whole.
 
     Raises:
+        TypeError: ``run`` or ``name`` is no text.
         FileNotFoundError: There is no such folder, or there are no event files in it.
         ValueError: The event files hold no attention map, or none that was asked for.
     """
-    root = Path(logdir)
+    for argument, glob in (("run", run), ("name", name)):
+        if not isinstance(glob, str):
+            raise TypeError(f"{argument}={glob!r} must be a str with wildcards")
+    root = Path(logdir).expanduser()
     if not root.exists():
         raise FileNotFoundError(f"logdir {str(root)!r} does not exist; give the folder of a run")
     files = find_event_files(root)
@@ -176,7 +81,8 @@ def read_attention(
             f"no attention map has run={run!r}, name={name!r}, step={step!r}; there are the runs "
             f"{runs}, the names {names} and the steps {_span(latest)}"
         )
-    return Gallery(sorted(chosen, key=lambda one: (one.run, one.step)))
+    title = root.resolve().name if {one.run for one in chosen} == {"."} else None
+    return Gallery(sorted(chosen, key=lambda one: (one.run, one.step)), title=title)
 
 
 def _by_run(files: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, list[Path]]]:

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from stored_maps import make_map, write_run
 
-from mha_lab import read_attention
+from mha_lab import AttentionMap, read_attention
 from mha_lab.tensorboard.event_files import find_event_files, read_events
 from mha_lab.view.packed import DamagedMapError
 
@@ -149,3 +150,29 @@ def test_torch_is_not_imported(module):
     code = f"import sys, mha_lab.tensorboard.{module}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_stored_map_is_drawn_and_saved_as_one_that_was_recorded(tmp_path):
+    weights = torch.rand(2, 3, 5, 7).softmax(-1)
+    tokens = ([list("abcde")] * 2, [list("fghijkl")] * 2)
+    one = AttentionMap("cross", weights, "cross", samples=(4, 7), heads=(0, 2, 5), pool="max")
+    one = replace(one.with_tokens(*tokens), size=(10, 14), whole_scores={"entropy": torch.ones(3)})
+    rolled = AttentionMap("x", weights, measure="rollout", heads=None)
+    write_run(tmp_path, {3: [one, rolled]})
+    back, other = (stored.as_map() for stored in read_attention(tmp_path))
+    torch.testing.assert_close(back.weights, weights, rtol=0, atol=2e-5)
+    for name in ("name", "kind", "query_tokens", "key_tokens", "samples", "heads", "size", "pool"):
+        assert getattr(back, name) == getattr(one, name)
+    assert back.scores()["entropy"].tolist() == [1, 1, 1]
+    assert back.save(tmp_path / "x.png").exists()
+    assert (other.measure, other.heads) == ("rollout", None)
+    assert set(other.scores()) == set(rolled.scores())
+
+
+def test_one_run_is_shown_by_the_name_of_its_folder(tmp_path):
+    write_run(tmp_path / "mine", {0: [make_map()]})
+    maps = read_attention(tmp_path / "mine")
+    assert {part.run for part in maps.show().parts} == {"mine"}
+    assert {part.run for part in read_attention(tmp_path).show().parts} == {"mine"}
+    with pytest.raises(TypeError, match="run=3 must be a str with wildcards"):
+        read_attention(tmp_path, run=3)
