@@ -1,4 +1,4 @@
-"""Attention inside ``torch.cond`` and ``torch.while_loop``.
+"""Attention inside ``torch.cond``, ``torch.while_loop``, ``map`` and ``scan``.
 
 They are operators that are given functions, and torch switches a mode off while it answers a call
 that the mode was shown. So the functions switch it on again.
@@ -10,8 +10,8 @@ run twice: so for what is returned, and without gradient for what is recorded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from types import FunctionType, MethodType
+from functools import partial, wraps
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -57,7 +57,7 @@ def call_watched(
 
 def _watched(arg: Any, mode: TorchFunctionMode) -> Any:
     """The same argument; a function that switches the mode on where it is one."""
-    if not isinstance(arg, FunctionType | MethodType | nn.Module):
+    if not isinstance(arg, FunctionType | MethodType | partial | nn.Module):
         return arg
 
     @wraps(arg)
@@ -70,15 +70,29 @@ def _watched(arg: Any, mode: TorchFunctionMode) -> Any:
 
 def _wants_gradient(args: tuple[Any, ...]) -> bool:
     """Whether a tensor that the functions are given, or hold, has a gradient."""
-    held = [
-        cell.cell_contents
-        for function in args
-        for cell in getattr(function, "__closure__", None) or ()
-    ]
-    tensors = [x for x in tree_leaves([args, held]) if isinstance(x, Tensor)]
-    modules = [x for x in (*args, *held) if isinstance(x, nn.Module)]
-    tensors += [parameter for module in modules for parameter in module.parameters()]
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if not torch.is_grad_enabled():
+        return False
+    leaves, seen = list(tree_leaves(args)), set()
+    while leaves:
+        leaf = leaves.pop()
+        if id(leaf) in seen:
+            continue
+        seen.add(id(leaf))
+        tensors = leaf.parameters() if isinstance(leaf, nn.Module) else [leaf]
+        if any(isinstance(one, Tensor) and one.requires_grad for one in tensors):
+            return True
+        leaves += tree_leaves(_held(leaf))
+    return False
+
+
+def _held(function: Any) -> list[Any]:
+    """What a function holds: in its closure, as a partial, or as whose method it is."""
+    if isinstance(function, partial):
+        return [function.func, *function.args, *function.keywords.values()]
+    if isinstance(function, MethodType):
+        return [function.__self__, function.__func__]
+    cells = getattr(function, "__closure__", None) or ()
+    return [cell.cell_contents for cell in cells if cell != CellType()]
 
 
 def _compiled(func: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -89,4 +103,8 @@ def _compiled(func: Callable[..., Any]) -> Callable[..., Any] | None:
         from torch._higher_order_ops.while_loop import while_loop
 
         return lambda condition, body, carried, *_: while_loop(condition, body, carried)  # type: ignore[no-untyped-call]
+    if operator_name(func) in ("map_impl", "scan"):
+        from torch._higher_order_ops.utils import _maybe_compile_and_run_fn
+
+        return lambda *args: _maybe_compile_and_run_fn(func, *args)  # type: ignore[no-untyped-call]
     return None

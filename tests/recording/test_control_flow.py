@@ -1,4 +1,4 @@
-"""torch.cond, torch.while_loop and flex_attention, which compile themselves, in a fresh process."""
+"""Operators that compile themselves, cond, while_loop, map, scan and flex_attention, in a block."""
 
 import subprocess
 import sys
@@ -28,6 +28,11 @@ class Loop(nn.Module):
         start = (torch.tensor(0), x)
         return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, attend(x)), start)[1]
 
+class Map(nn.Module):
+    def forward(self, x):
+        from torch._higher_order_ops.map import map
+        return map(attend, x)
+
 class Flex(nn.Module):
     def forward(self, x):
         from torch.nn.attention.flex_attention import flex_attention
@@ -47,7 +52,7 @@ print(len(maps))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "calls"), [("Cond", 1), ("Loop", 3), ("Flex", 1)])
+@pytest.mark.parametrize(("model", "calls"), [("Cond", 1), ("Loop", 3), ("Map", 2), ("Flex", 1)])
 def test_operators_that_compile_themselves_answer_as_unrecorded(model, calls):
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FRESH, model], capture_output=True, text=True
@@ -89,3 +94,43 @@ def test_with_a_gradient_they_answer_as_unrecorded_and_are_recorded():
     inner = model.inner(x)
     (one,) = maps
     torch.testing.assert_close(one.weights, (inner @ inner.mT / 7**0.5).softmax(-1))
+
+
+class Each(nn.Module):
+    """The samples of a batch one by one."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.inner = nn.Linear(7, 7)
+        self.how = how
+
+    def attend(self, x):
+        x = self.inner(x)
+        return F.scaled_dot_product_attention(x, x, x)
+
+    def forward(self, x):
+        if self.how == "map":
+            from torch._higher_order_ops.map import map
+
+            return map(self.attend, x)
+        from torch._higher_order_ops.scan import scan
+
+        return scan(lambda carry, x: (carry + 1, self.attend(x)), torch.zeros(1), x)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["map", "scan"])
+@pytest.mark.parametrize("learns", [False, True])
+def test_each_step_of_map_and_scan_is_recorded(how, learns):
+    model, x = Each(how).requires_grad_(learns), torch.randn(2, 3, 5, 7)
+    expected = model(x)
+    with record_attention(model) as maps:
+        output = model(x)
+    assert torch.equal(output, expected)
+    if learns:
+        weight = model.inner.weight
+        gradient, other = (torch.autograd.grad(y.sum(), weight)[0] for y in (expected, output))
+        assert torch.equal(gradient, other)
+    inner = model.inner(x)
+    weights = torch.stack([one.weights[:, 0] for one in maps])
+    torch.testing.assert_close(weights, (inner @ inner.mT / 7**0.5).softmax(-1))
