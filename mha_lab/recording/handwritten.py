@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mha_lab.recording.exponentials import ExponentialTracker, Normalised
+from mha_lab.recording.exponential_parts import Normalised
+from mha_lab.recording.exponentials import ExponentialTracker
 from mha_lab.recording.followed import (
     Followed,
     FollowedTensors,
@@ -74,10 +75,9 @@ class SoftmaxTracker:
         """Whether a call of a torch function matters here; most do not, so this is cheap."""
         if may_begin(func):
             return True
-        if not (len(self._followed) or self._exponentials):
-            return False
+        known = [notes for notes in (self._followed, self._exponentials) if len(notes)]
         values = [*args, *kwargs.values()]
-        return self._is_followed(values) or self._exponentials.knows_any(values)
+        return any(True for notes in known for _ in notes.sources(values))
 
     def follow(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
@@ -117,9 +117,6 @@ class SoftmaxTracker:
     def answered(self, tensors: Sequence[Any]) -> None:
         """Note that a call that is recorded, or counted, was given these tensors."""
         all_become(Fate.ANSWERED, list(self._followed.sources(tensors)))
-
-    def _is_followed(self, values: Sequence[Any]) -> bool:
-        return len(self._followed) > 0 and any(True for _ in self._followed.sources(values))
 
     def _begin(self, result: Tensor, axis: int | None, scores: Tensor | None = None) -> None:
         """Follow the result of a softmax; of one that is written out no scores are known."""
