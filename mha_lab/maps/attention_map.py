@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.maps.image import ImageTokens
-from mha_lab.maps.scores import score_weights
+from mha_lab.maps.scores import WholeMap, score_weights
 from mha_lab.maps.value_weighted import value_weighted
 from mha_lab.maps.words import pooled_from
 from mha_lab.view.packed import Header, pack_weights
@@ -46,8 +46,8 @@ class AttentionMap:
         heads: Which heads these are; None when they were averaged. Empty means 0 to H-1.
         whole_scores: The scores of the whole map where this one was pooled, none where its weights
             are no distribution; else None.
-        whole: The whole map where this one was pooled and it is small, kept until its tokens are
-            known: they make scores too.
+        whole: What is kept of the whole map where this one was pooled, until its tokens are known:
+            padding does not count in scores, and words make scores too.
         pool: What a pooled map holds of each block: "mean" or "max".
         key_heads: Which head of keys each head reads, where several read one (grouped-query
             attention); else None.
@@ -67,7 +67,7 @@ class AttentionMap:
     samples: tuple[int, ...] = ()
     heads: tuple[int, ...] | None = ()
     whole_scores: dict[str, Tensor] | None = None
-    whole: Float[Tensor, "N H L S"] | None = None
+    whole: WholeMap | None = None
     pool: Literal["mean", "max"] = "mean"
     key_heads: tuple[int, ...] | None = None
     images: tuple[ImageTokens, ...] | None = None
@@ -259,7 +259,7 @@ class AttentionMap:
             return self.whole_scores
         length = self.size[0]
         rows = [pool_tokens(row, length, length) for row in tokens]
-        return score_weights(self.whole, rows, is_one_sequence=self.kind != "cross")
+        return self.whole.scores(rows, is_one_sequence=self.kind != "cross")
 
     def _images(self, tokens: Sequence[Sequence[str]] | None) -> tuple[ImageTokens, ...] | None:
         """The images whose patches the keys are, if each key is one."""

@@ -34,11 +34,13 @@ The last two need tokens and one sequence on both axes, so cross-attention has n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_lab.maps.score_rows import ScoreRows, pair_score
 from mha_lab.view.pooling import PADDING
 
 SCORE_NAMES = (
@@ -51,68 +53,6 @@ SCORE_NAMES = (
     "induction",
 )
 """All scores, in the order in which they are shown."""
-
-_NEGLIGIBLE = 0.01
-
-
-class ScoreSums:
-    """Adds up scores over blocks of query rows, so that a whole map need never exist."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, Tensor] = {}
-        self._counts: dict[str, Tensor] = {}
-
-    def add(
-        self,
-        weights: Float[Tensor, "N H R S"],
-        start: int = 0,
-        is_query: Bool[Tensor, "N R"] | None = None,
-    ) -> None:
-        """Add the scores of a block of rows that need no tokens.
-
-        Args:
-            weights: The weights of queries start, start + 1, ...
-            start: Where the block begins.
-            is_query: Which queries count; None means all.
-        """
-        largest = weights.amax(-1)
-        counts = (largest > 0) | largest.isnan()  # a map of NaN has scores of NaN
-        if is_query is not None:
-            counts = counts & is_query[:, None, :]
-        negligible = (weights < _NEGLIGIBLE * largest[..., None]).count_nonzero(-1)
-        is_share = ~(weights.amin(-1) < 0)  # of weights below 0 there is no entropy
-        self._add("entropy", torch.special.entr(weights.clamp(min=0)).sum(-1), counts & is_share)
-        self._add("confidence", largest, counts)
-        self._add("sparsity", negligible / weights.shape[-1], counts)
-        for name, offset in (("previous_token", start - 1), ("diagonal", start)):
-            # Query r of the block stands at key r + offset.
-            values = weights.diagonal(offset, dim1=2, dim2=3)
-            first = max(0, -offset)
-            self._add(name, values, counts[..., first : first + values.shape[-1]])
-
-    def add_pairs(
-        self,
-        name: str,
-        weights: Float[Tensor, "N H L S"],
-        pairs: Bool[Tensor, "N L S"],
-    ) -> None:
-        """Add a score: what queries give to keys that they are paired with, where there are any."""
-        pairs = pairs[:, None]
-        counts = (weights.amax(-1) > 0) & pairs.any(-1)
-        self._add(name, (weights * pairs).sum(-1), counts)
-
-    def means(self) -> dict[str, Float[Tensor, " H"]]:
-        """Each score's mean over queries and samples, of those that have any query."""
-        return {
-            name: self._sums[name] / self._counts[name]
-            for name in SCORE_NAMES
-            if name in self._sums and min(self._counts[name].tolist()) > 0
-        }
-
-    def _add(self, name: str, values: Tensor, counts: Tensor) -> None:
-        total, count = torch.where(counts, values, 0.0).sum((0, 2)), counts.sum((0, 2))
-        self._sums[name] = self._sums[name] + total if name in self._sums else total
-        self._counts[name] = self._counts[name] + count if name in self._counts else count
 
 
 def score_weights(
@@ -133,23 +73,51 @@ def score_weights(
         (H,) for each name of ``SCORE_NAMES`` that the map has: none where no query counts, and
         without tokens neither duplicate_token nor induction.
     """
-    sums = ScoreSums()
     if weights.numel() == 0:
         return {}
-    if query_tokens is None:
-        sums.add(weights)
-        return sums.means()
-    is_query = torch.tensor(
-        [[token not in PADDING for token in row] for row in query_tokens], device=weights.device
-    )
-    sums.add(weights, is_query=is_query)
-    if is_one_sequence and weights.shape[-2] == weights.shape[-1]:
+    rows = ScoreRows()
+    rows.add(weights)
+    return WholeMap(rows, weights).scores(query_tokens, is_one_sequence=is_one_sequence)
+
+
+@dataclass(frozen=True)
+class WholeMap:
+    """What a pooled map must remember of the whole one to be scored when its tokens are known.
+
+    Attributes:
+        rows: What each query adds to the scores that need no tokens.
+        weights: The whole map (N, H, L, S), where it is small.
+    """
+
+    rows: ScoreRows
+    weights: Float[Tensor, "N H L S"] | None = None
+
+    def scores(
+        self,
+        query_tokens: Sequence[Sequence[str]] | None = None,
+        *,
+        is_one_sequence: bool = True,
+    ) -> dict[str, Float[Tensor, H]]:
+        """As of :func:`score_weights`; without the weights those scores that need no pairs."""
+        if query_tokens is None:
+            return self.rows.means()
+        is_query = torch.tensor([[token not in PADDING for token in row] for row in query_tokens])
+        found = self.rows.means(is_query)
+        weights = self.weights
+        if weights is None or not is_one_sequence or weights.shape[-2] != weights.shape[-1]:
+            return found
         earlier = _earlier_occurrences(query_tokens).to(weights.device)
-        sums.add_pairs("duplicate_token", weights, earlier)
         follows = earlier.roll(1, dims=-1)  # key j stands for its predecessor, which is before i
         follows[..., 0] = False
-        sums.add_pairs("induction", weights, follows)
-    return sums.means()
+        return found | {
+            name: score
+            for name, pairs in (("duplicate_token", earlier), ("induction", follows))
+            if (score := pair_score(weights, pairs)) is not None
+        }
+
+    def cpu(self) -> WholeMap:
+        """The same on the CPU."""
+        return WholeMap(self.rows.cpu(), None if self.weights is None else self.weights.cpu())
 
 
 def _earlier_occurrences(tokens: Sequence[Sequence[str]]) -> Bool[Tensor, "N L L"]:

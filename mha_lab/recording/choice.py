@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.indices import check_count, check_indices, chosen_indices
-from mha_lab.maps.scores import ScoreSums, score_weights
+from mha_lab.maps.score_rows import ScoreRows
+from mha_lab.maps.scores import WholeMap
 from mha_lab.recording.distribution import (
     Pool,
     PooledRows,
@@ -35,7 +36,7 @@ class Chosen:
         samples: Which samples of the batch these are.
         heads: Which heads these are, or are averaged.
         scores: The scores (H,) of the whole map where it was pooled; else None.
-        whole: The whole map where it was pooled and is small: tokens may come to score it by.
+        whole: What is kept of the whole map where it was pooled: tokens may come to score it by.
         key_heads: Which head of keys each head reads, where several read one; else None.
         weighted: The pooled map of weights times the norms of their values, where it was pooled
             and these are known; else None.
@@ -45,7 +46,7 @@ class Chosen:
     samples: list[int]
     heads: list[int]
     scores: dict[str, Tensor] | None = None
-    whole: Float[Tensor, "N H L S"] | None = None
+    whole: WholeMap | None = None
     key_heads: list[int] | None = None
     weighted: Float[Tensor, "N H L S"] | None = None
 
@@ -96,14 +97,14 @@ class Choice:
         """
         samples = self.samples_of(scores.shape[0], name)
         heads = chosen_indices("heads", self.heads, scores.shape[1], of=repr(name))
-        sums = ScoreSums()
+        rows = ScoreRows()
         factors = None if norms is None else norms[samples][:, heads, None]
         weighted = PooledRows(scores.shape[2], self.max_size or 1, self.pool)
         blocks: list[Tensor] = []
         is_small = len(samples) * len(heads) * scores.shape[2] * scores.shape[3] <= _SMALL
 
         def visit(block: Tensor, start: int) -> None:
-            sums.add(block, start)
+            rows.add(block, start)
             if is_small:
                 blocks.append(block)
             if factors is not None:
@@ -120,9 +121,9 @@ class Choice:
         key_heads = key_heads and [key_heads[head] for head in heads]
         if weights.shape[2:] == scores.shape[2:] or is_transformed(weights):
             return Chosen(weights, samples, heads, key_heads=key_heads)
-        whole = torch.cat(blocks, 2) if blocks else None
+        whole = WholeMap(rows, torch.cat(blocks, 2) if blocks else None)
         products = None if factors is None else weighted.map()
-        return Chosen(weights, samples, heads, sums.means(), whole, key_heads, products)
+        return Chosen(weights, samples, heads, whole.scores(), whole, key_heads, products)
 
     def of_weights(
         self,
@@ -152,12 +153,14 @@ class Choice:
         if self.max_size is None or max(chosen.shape[-2:]) <= self.max_size:
             return Chosen(chosen, samples, heads, key_heads=key_heads)
         pooled = pool_map(chosen, self.max_size, self.pool)
-        whole = chosen if chosen.numel() <= _SMALL else None
+        rows = ScoreRows()
+        rows.add(chosen)
+        whole = WholeMap(rows, chosen if chosen.numel() <= _SMALL else None)
         weighted = None
         if norms is not None:
             products = chosen * norms[samples][:, heads, None]
             weighted = pool_map(products, self.max_size, self.pool)
-        return Chosen(pooled, samples, heads, score_weights(chosen), whole, key_heads, weighted)
+        return Chosen(pooled, samples, heads, whole.scores(), whole, key_heads, weighted)
 
     def samples_of(self, size: int, name: str) -> list[int]:
         """Which samples of a batch of this size."""

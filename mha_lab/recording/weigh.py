@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_lab.maps.scores import WholeMap
 from mha_lab.recording.caller import Caller
 from mha_lab.recording.calls import scores_reader
 from mha_lab.recording.choice import Choice
@@ -30,7 +31,7 @@ class Weighed:
         heads: Which heads they are; None when averaged.
         scores: The scores (H,) of the whole map where it was pooled; else None.
         is_causal: Whether no query sees a later key.
-        whole: The whole map where it was pooled and is small; else None.
+        whole: What is kept of the whole map where it was pooled; else None.
         key_heads: Which head of keys each head reads, where several read one; else None.
         value_norms: The norms of the values, where they are wanted and known.
         weighted: The pooled map of weights times norms, where the map was pooled and these are.
@@ -42,7 +43,7 @@ class Weighed:
     heads: tuple[int, ...] | None
     scores: dict[str, Tensor] | None
     is_causal: bool
-    whole: Float[Tensor, "N H L S"] | None = None
+    whole: WholeMap | None = None
     key_heads: tuple[int, ...] | None = None
     value_norms: Float[Tensor, "N H S"] | None = None
     weighted: Float[Tensor, "N H L S"] | None = None

@@ -7,7 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from mha_lab.maps.attention_map import AttentionMap
-from mha_lab.maps.scores import SCORE_NAMES, ScoreSums, score_weights
+from mha_lab.maps.score_rows import ScoreRows
+from mha_lab.maps.scores import SCORE_NAMES, score_weights
 
 L = 5
 UNIFORM = torch.full((L, L), 1 / L)
@@ -103,7 +104,7 @@ def test_rectangular_maps():
 def test_blocks_of_rows_give_what_the_whole_gives():
     weights = torch.rand(2, 3, 11, 13).softmax(-1)
     weights[1, 2, 5] = 0.0
-    sums = ScoreSums()
+    sums = ScoreRows()
     for start, stop in [(0, 4), (4, 5), (5, 11)]:
         sums.add(weights[:, :, start:stop], start)
     assert_close(sums.means(), score_weights(weights))

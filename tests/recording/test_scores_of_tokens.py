@@ -60,9 +60,22 @@ def test_a_whole_map_is_not_kept_where_it_is_large(monkeypatch):
     module, x = nn.MultiheadAttention(6, 2, batch_first=True), torch.randn(N, 41, 6)
     with record_attention(module, max_size=5) as maps:
         module(x, x, x)
-    assert maps[0].whole is None
+    assert maps[0].whole.weights is None
     assert "entropy" in maps[0].scores()
     assert "induction" not in maps[0].with_tokens([["a"] * 41] * N, None).scores()
+
+
+def test_padding_counts_in_no_score_of_a_large_map_either(monkeypatch):
+    monkeypatch.setattr("mha_lab.recording.choice._SMALL", 1)
+    module, x = nn.MultiheadAttention(6, 2, batch_first=True), torch.randn(N, 41, 6)
+    tokens = [["a"] * 37 + ["[PAD]"] * 4, ["a"] * 29]
+    with record_attention(module, tokens=tokens) as whole:
+        module(x, x, x)
+    with record_attention(module, tokens=tokens, max_size=5) as pooled:
+        module(x, x, x)
+    expected = whole[0].scores()
+    for name in ("entropy", "confidence", "sparsity", "previous_token", "diagonal"):
+        torch.testing.assert_close(pooled[0].scores()[name], expected[name])
 
 
 def test_heads_that_share_keys_are_told():
