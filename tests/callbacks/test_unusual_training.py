@@ -90,7 +90,9 @@ class Bare(Encoder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "package"), zip(["validation", "train"], PACKAGES, strict=True))
+@pytest.mark.parametrize(
+    ("stage", "package"), list(zip(["validation", "train"], PACKAGES, strict=True))
+)
 def test_a_compiled_lightning_module(tmp_path, stage, package):
     torch.compiler.reset()
     module = torch.compile(module_class(package, Bare)())
@@ -205,7 +207,9 @@ def test_only_the_package_in_use_is_imported(tmp_path, package, loaded):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("strategy", "package"), zip(["ddp", "ddp_spawn"], PACKAGES, strict=True))
+@pytest.mark.parametrize(
+    ("strategy", "package"), list(zip(["ddp", "ddp_spawn"], PACKAGES, strict=True))
+)
 def test_of_two_processes_the_first_writes_and_both_run(tmp_path, strategy, package):
     _, errors = run(package, strategy, tmp_path)
     steps = {(rank, step) for rank in "01" for step in ("0", "4", "8")}  # 0: the sanity check
