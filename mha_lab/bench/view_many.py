@@ -10,6 +10,7 @@ from mha_lab.bench.view_maps import made_maps
 from mha_lab.bench.view_server import tab
 
 LAYERS, HEADS, LENGTH = 32, 32, 64
+_SETTLED = 700  # ms: Chromium loads its own pages beside a new tab, on the same cores
 
 # A tile's canvas has a browser's own size, 300 pixels, until it is drawn.
 _DRAWN = """async (start) => {
@@ -39,6 +40,7 @@ def many_heads(browser: Any, folder: Path, rounds: int) -> tuple[str, str, str]:
     with tab(made_maps(LAYERS, HEADS, LENGTH), folder) as address:
         for _ in range(rounds):
             page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.wait_for_timeout(_SETTLED)
             page.goto(f"{address}#p.mha_lab_attention.view=overview")
             opened.append(page.evaluate(_DRAWN, 0))
             page.evaluate(_CHOOSE, "Heads")

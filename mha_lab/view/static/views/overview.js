@@ -20,7 +20,7 @@ export class OverviewView {
     });
   }
 
-  draw(pane, scene, width) {
+  draw(pane, scene, width, height) {
     this.pane = pane;
     this.scene = scene;
     const wanted = pane.ranking(scene.score, scene.order);
@@ -34,6 +34,7 @@ export class OverviewView {
     if (signature !== this.signature) {
       this.signature = signature;
       this.build(wanted, scene.order === "model");
+      this.expect(width, height);
     }
     for (const tile of this.tiles) {
       const value = pane.scoreOf(scene.score, tile.head, tile.tag);
@@ -44,6 +45,18 @@ export class OverviewView {
     }
     this.paintAll(this.tiles.filter((tile) => tile.visible));
     this.roving.refresh(this.tiles.find((tile) => tile.node.classList.contains("chosen"))?.node);
+  }
+
+  /** Those that will be in sight, before the page is laid out: their maps come meanwhile. */
+  expect(width, height) {
+    const [across, down] = [Math.max(1, Math.floor(width / (this.size + 14))), this.size + 28];
+    let [left, tag, column] = [height, null, 0];
+    for (const tile of this.tiles) {
+      if (tag !== null && tile.tag !== tag && this.scene.order === "model") [left, column] = [left - down - 22, 0];
+      else if (column === across) [left, column] = [left - down, 0];
+      if (left <= 0) break;
+      [tile.visible, tag, column] = [true, tile.tag, column + 1];
+    }
   }
 
   build(wanted, byLayer) {
