@@ -86,3 +86,27 @@ def test_a_thumbnail_is_the_mean_over_areas(tmp_path, rows, columns, height, wid
     assert ((places == -1) == (expected == 0)).all()  # only nothing has no colour
     some = ~odd & (expected > 2)
     np.testing.assert_allclose(places[some], expected[some] - 1, atol=0.5 + 1e-6)
+
+
+@pytest.mark.parametrize("rows", [31, 257])  # of the longer one, every fourth row is looked at
+def test_what_is_large_in_a_head_leaves_out_the_key_that_all_rest_on(tmp_path, rows):
+    weights = np.tril(np.full((rows, rows), 0.001))
+    own = 0.1 + 0.05 * (np.arange(rows) % 2)
+    weights[:, 0] = 0.5  # by far the most of what any key gets
+    weights[np.arange(rows), np.arange(rows)] += own
+    weights[np.arange(1, rows), np.arange(rows - 1)] += 0.01
+    weights[3, 2] = np.nan
+    top = run(
+        tmp_path,
+        "data/map_data.js",
+        """(() => {
+          const coding = { bits: 16, zero: 0, levels: 65534, scale: 1 };
+          const header = { shape: [1, rows, rows], coding, scores: {} };
+          const map = new module.MapData(header, new Uint8Array(2 * rows * rows));
+          map.decoded = Float32Array.from(weights, (x) => x ?? NaN);
+          return map.top(0);
+        })()""",
+        rows=rows,
+        weights=[None if np.isnan(one) else float(one) for one in weights.ravel()],
+    )
+    assert top == pytest.approx(0.15 if rows == 31 else 0.1, abs=0.011)
