@@ -14,7 +14,8 @@ from mha_lab.maps.image import ImageTokens
 from mha_lab.maps.scores import WholeMap, score_weights
 from mha_lab.maps.value_weighted import value_weighted
 from mha_lab.maps.words import pooled_from
-from mha_lab.view.packed import Header, pack_weights
+from mha_lab.view.header import Header
+from mha_lab.view.packed import pack_weights
 from mha_lab.view.page import Part
 from mha_lab.view.pooling import pool_tokens
 from mha_lab.view.selection import chosen_part

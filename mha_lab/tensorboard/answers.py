@@ -23,7 +23,8 @@ from mha_lab.tensorboard.parameters import (
     whole_numbers,
 )
 from mha_lab.tensorboard.series import Asker, AttentionSeries, Datum
-from mha_lab.view.packed import DamagedMapError, Header, unpack_codes
+from mha_lab.view.header import DamagedMapError, Header
+from mha_lab.view.packed import unpack_codes
 
 LARGEST_STEP = 2**63 - 1
 LARGEST_SAMPLE = 2**31 - 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mha_lab.tensorboard.series import Datum
-from mha_lab.view.packed import Header
+from mha_lab.view.header import Header
 
 _NUMBER = re.compile(r"([0-9]{1,18})", re.ASCII)
 

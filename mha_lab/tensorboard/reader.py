@@ -13,7 +13,7 @@ from mha_lab.tensorboard.event_files import PLUGIN_NAME, find_event_files, read_
 from mha_lab.tensorboard.restarts import abandon, restart_in
 from mha_lab.tensorboard.stored_map import StoredMap
 from mha_lab.view.gallery import Gallery
-from mha_lab.view.packed import DamagedMapError, Header
+from mha_lab.view.header import DamagedMapError, Header
 
 
 def read_attention(

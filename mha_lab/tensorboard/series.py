@@ -18,7 +18,7 @@ from tensorboard.data import provider
 
 from mha_lab.tensorboard.event_files import PLUGIN_NAME
 from mha_lab.tensorboard.restarts import restarts_of, still_valid
-from mha_lab.view.packed import DamagedMapError
+from mha_lab.view.header import DamagedMapError
 
 ALL_STEPS = 1_000_000  # the provider wants a limit
 RUNS_REMEMBERED = 8

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mha_lab.view.packed import Header, unpack_weights
+from mha_lab.view.header import Header
+from mha_lab.view.packed import unpack_weights
 from mha_lab.view.page import Part
 from mha_lab.view.selection import chosen_part
 from mha_lab.view.shown import Shown, show

@@ -15,7 +15,8 @@ from tensorboard.compat.proto.types_pb2 import DT_STRING
 
 from mha_lab.tensorboard.checksum import use_compiled_checksum
 from mha_lab.tensorboard.event_files import PLUGIN_NAME
-from mha_lab.view.packed import FORMAT_VERSION, KINDS, Tokens, pack_weights
+from mha_lab.view.header import FORMAT_VERSION, KINDS, Tokens
+from mha_lab.view.packed import pack_weights
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
 
 from mha_lab.indices import check_count
-from mha_lab.view.packed import Header
+from mha_lab.view.header import Header
 from mha_lab.view.page import Part
 
 View = Literal["heads", "map", "lines", "overview", "image"]

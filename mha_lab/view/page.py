@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mha_lab.view.bundle import bundle, style
-from mha_lab.view.packed import Header
+from mha_lab.view.header import Header
 
 
 class Part(NamedTuple):
@@ -25,7 +25,7 @@ class Part(NamedTuple):
         name: The module's path.
         step: The training step.
         wall_time: Seconds since 1970.
-        header: As :meth:`mha_lab.view.packed.Header.to_json` writes it.
+        header: As :meth:`mha_lab.view.header.Header.to_json` writes it.
         packed: The codes, compressed by zlib.
     """
 

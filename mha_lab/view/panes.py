@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mha_lab.view.fitting import Showable
-from mha_lab.view.packed import Header
+from mha_lab.view.header import Header
 from mha_lab.view.page import Part
 
 MOST_PANES = 4

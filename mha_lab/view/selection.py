@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mha_lab.view.codec import encode
-from mha_lab.view.packed import Header, Tokens, pack, unpack_weights
+from mha_lab.view.header import Header, Tokens
+from mha_lab.view.packed import pack, unpack_weights
 from mha_lab.view.pooling import pool_tokens, pool_weights
 
 

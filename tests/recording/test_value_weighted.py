@@ -12,7 +12,7 @@ from mha_lab import AttentionMap, MultiheadAttention, record_attention
 from mha_lab.attention.shown import weigh_values
 from mha_lab.maps.attention_maps import AttentionMaps
 from mha_lab.maps.value_weighted import value_weighted
-from mha_lab.view.packed import Header
+from mha_lab.view.header import Header
 
 N, H, L, S, D = 2, 3, 5, 7, 4
 

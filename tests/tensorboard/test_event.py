@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_lab.view.packed import DamagedMapError, Header, pack_weights, unpack_weights
+from mha_lab.view.header import DamagedMapError, Header
+from mha_lab.view.packed import pack_weights, unpack_weights
 
 WEIGHTS = np.full((1, 2, 3, 5), 0.2, dtype=np.float32)
 ABOUT = {

@@ -11,7 +11,7 @@ from stored_maps import make_map, write_run
 
 from mha_lab import AttentionMap, read_attention
 from mha_lab.tensorboard.event_files import find_event_files, read_events
-from mha_lab.view.packed import DamagedMapError
+from mha_lab.view.header import DamagedMapError
 
 ENCODER, DECODER = make_map("encoder", kind="self", shape=(2, 3, 5, 5)), make_map("decoder", seed=1)
 

@@ -15,7 +15,8 @@ from torch import nn
 from mha_lab import AttentionMap, record_attention, show
 from mha_lab.view.codec import Coding, decode
 from mha_lab.view.gallery import Gallery
-from mha_lab.view.packed import Header, pack_weights, unpack_weights
+from mha_lab.view.header import Header
+from mha_lab.view.packed import pack_weights, unpack_weights
 from mha_lab.view.pooling import blocks, pool_tokens, pool_weights
 from mha_lab.view.selection import chosen_part
 
