@@ -71,7 +71,8 @@ def score_weights(
 
     Returns:
         (H,) for each name of ``SCORE_NAMES`` that the map has: none where no query counts, and
-        without tokens neither duplicate_token nor induction.
+        without tokens neither duplicate_token nor induction. NaN for a head of which no query
+        counts, as of one that is blocked everywhere.
     """
     if weights.numel() == 0:
         return {}

@@ -123,3 +123,15 @@ def test_a_pooled_map_has_no_scores_of_its_own():
     pooled = AttentionMap("x", UNIFORM[None, None], size=(50, 50))
     assert pooled.is_pooled
     assert pooled.scores() == {}
+
+
+def test_a_head_that_is_blocked_everywhere_hides_no_other_heads_scores():
+    weights = torch.rand(2, 3, 5, 5).softmax(-1)
+    alone = score_weights(weights[:, [0, 2]])
+    weights[:, 1] = 0.0
+    found = score_weights(weights)
+    assert set(found) == set(alone)
+    for name, score in found.items():
+        torch.testing.assert_close(score[[0, 2]], alone[name])
+        assert score[1].isnan()
+    assert score_weights(torch.zeros(2, 3, 5, 5)) == {}

@@ -3,6 +3,7 @@
 import { svg } from "./dom.js";
 import { image, text } from "./figure_parts.js";
 import { score, shorten, visible } from "./format.js";
+import { fitted } from "./raster.js";
 
 const SIZE = 72;
 
@@ -18,14 +19,13 @@ export function thumbnails(pane, scene, overview) {
     if (layers && !layers.has(tag)) layers.set(tag, layers.size);
     const [row, column] = layers ? [layers.get(tag), head] : [Math.floor(i / columns), i % columns];
     const [x, y] = [column * (SIZE + 10), row * (SIZE + 40) + 16];
-    const part = Math.min(SIZE / map.columns, SIZE / map.rows);
-    const [w, h] = [map.columns * part, map.rows * part];
+    const [w, h] = fitted(map, SIZE);
     if (!layers || column === 0) {
       nodes.push(text(x, y - 4, shorten(visible(pane.shortName(tag)), layers ? 60 : 12), { "font-size": 10, fill: scene.theme.muted }));
     }
     nodes.push(
       svg("rect", { x, y, width: w, height: h, fill: scene.theme.blocked }),
-      svg("g", { transform: `translate(${x} ${y})` }, image(map, head, w, h, scene)),
+      ...(w > 0 ? [svg("g", { transform: `translate(${x} ${y})` }, image(map, head, w, h, scene))] : []),
       text(x, y + h + 12, `${map.heads ? map.heads[head] : head}${value === undefined ? "" : ` · ${score(value)}`}`, { "font-size": 10 }),
     );
   });

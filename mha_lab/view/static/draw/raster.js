@@ -26,6 +26,12 @@ export function drawPicture(context, image, x, y, width, height) {
   context.drawImage(enlarged, x, y, width, height);
 }
 
+/** How large a map is, as large as fits into a box of size × size; [0, 0] where it has no weights. */
+export function fitted({ rows, columns }, size) {
+  const part = rows * columns === 0 ? 0 : Math.min(size / columns, size / rows);
+  return [columns * part, rows * part];
+}
+
 /** Give a canvas a size; setting one empties it and takes time, so only where it is another. */
 function fit(canvas, width, height) {
   if (canvas.width === width && canvas.height === height) return false;

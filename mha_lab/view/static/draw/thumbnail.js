@@ -2,14 +2,14 @@
 
 import { pixelOf, pixels, picture } from "./colouring.js";
 import { sized } from "./dom.js";
-import { drawPicture } from "./raster.js";
+import { drawPicture, fitted } from "./raster.js";
 import { placeAt, shrunk } from "./shrunk.js";
 
 /** Draw a head into a canvas as large as fits into a box of size × size. */
 export function drawThumbnail(canvas, map, head, { scale, table }, size) {
-  const part = Math.min(size / map.columns, size / map.rows);
-  const [width, height] = [map.columns * part, map.rows * part];
-  const isSmaller = part * (window.devicePixelRatio || 1) < 1;
+  const [width, height] = fitted(map, size);
+  if (width === 0) return;
+  const isSmaller = width * (window.devicePixelRatio || 1) < map.columns;
   const context = sized(canvas, width, height, !isSmaller);
   if (!isSmaller) {
     drawPicture(context, picture(map, head, scale, table), 0, 0, width, height);
