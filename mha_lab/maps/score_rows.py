@@ -84,6 +84,6 @@ def pair_score(
 
 
 def _mean(values: Tensor, counts: Tensor) -> Tensor | None:
-    """The mean of those that count of each head, NaN of a head that has none; None where none has."""
+    """Each head's mean of those that count: NaN where it has none, None where no head has any."""
     total, count = torch.where(counts, values, 0.0).sum((0, 2)), counts.sum((0, 2))
     return total / count if max(count.tolist(), default=0) > 0 else None
