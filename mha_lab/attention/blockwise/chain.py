@@ -150,7 +150,7 @@ def backward(
         between.bias.back(grad, chain.kept, block, *totals)
     if between.softcap is not None:
         assert chain.squashed is not None
-        grad = torch.ops.aten.sigmoid_backward(grad, chain.squashed, grad_input=grad)
+        grad = torch.ops.aten.sigmoid_backward.grad_input(grad, chain.squashed, grad_input=grad)
     grad, grad_before = _through(before, chain.products, grad)
     grad_before = None if grad_before is None else grad_before * between.rise
     return Gradients(grad, grad_before, grad_after)

@@ -21,7 +21,7 @@ class Memory:
 def scaled_product(a: Tensor, b: Tensor, scale: float, out: Tensor | None = None) -> Tensor:
     """The scaled product (n, h, rows, keys) of rows and keys."""
     a, b, shape = _matrices(a), _matrices(b), (*a.shape[:-1], b.shape[-2])
-    out = None if out is None else out.view(len(a), *shape[-2:])
+    out = None if out is None else out.view(a.shape[0], *shape[-2:])
     nothing = a.new_zeros(1)  # what is multiplied by beta
     return torch.baddbmm(nothing, a, b.transpose(1, 2), beta=0, alpha=scale, out=out).view(shape)
 
@@ -32,4 +32,4 @@ def add_product(total: Tensor, a: Tensor, b: Tensor, scale: float = 1.0) -> None
 
 
 def _matrices(x: Tensor) -> Tensor:
-    return x[0] if len(x) == 1 else x.flatten(0, 1)
+    return x.squeeze(0) if x.shape[0] == 1 else x.flatten(0, 1)

@@ -40,5 +40,7 @@ class Unshifted:
 
     def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
         """That of the scores, where that of the weights lies."""
-        grad_scores: Tensor = torch.ops.aten.sigmoid_backward(grad, weights, grad_input=grad)
+        grad_scores: Tensor = torch.ops.aten.sigmoid_backward.grad_input(
+            grad, weights, grad_input=grad
+        )
         return grad_scores
