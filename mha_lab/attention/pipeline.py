@@ -12,6 +12,7 @@ from torch import Tensor
 from mha_lab.attention.allowed import per_map, take_apart
 from mha_lab.attention.bias import Bias, ToldBias, whole
 from mha_lab.attention.blockwise.attend import attend_in_blocks
+from mha_lab.attention.blockwise.block import is_mostly_blocked
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.fused import attend_fused
 from mha_lab.attention.grouped import serve_groups
@@ -19,6 +20,9 @@ from mha_lab.attention.normalise import capped
 from mha_lab.attention.parts import ask
 from mha_lab.attention.shown import shows_weights, weigh_values
 from mha_lab.attention.states.precision import exactly
+
+_MANY = 2**18
+"""From so many queries times keys on, it pays not to compute what is blocked."""
 
 
 class Steps(NamedTuple):
@@ -82,10 +86,8 @@ def attend(
     The arguments are those of ``weigh``; dropout_p is the probability of dropping a weight.
     """
     ways = [attend_fused, attend_in_blocks]
-    if isinstance(bias, ToldBias) or (
-        bias is not None and bias.requires_grad and torch.is_grad_enabled()
-    ):
-        ways.reverse()  # the kernel needs all of a bias, and gives it no gradient
+    if _is_for_blocks(bias, mask, is_causal, q.shape[2], k.shape[2]):
+        ways.reverse()
     for way in ways:
         heads = way(q, k, v, bias, mask, is_causal, steps, dropout_p)
         if heads is not None:
@@ -94,6 +96,20 @@ def attend(
     v = serve_groups(v, steps.kv_heads, steps.num_heads)
     weights = torch.dropout(weights, dropout_p, train=True) if dropout_p else weights
     return exactly(torch.matmul, weights, v).to(v.dtype)
+
+
+def _is_for_blocks(bias: Bias | None, mask: Mask | None, is_causal: bool, L: int, S: int) -> bool:
+    """Whether blocks come before the kernel, which needs all of a bias and gives it no gradient.
+
+    Under a mask, and a bias is one for it, the kernel computes what is blocked too.
+    """
+    if isinstance(bias, ToldBias):
+        return True
+    if bias is not None and bias.requires_grad and torch.is_grad_enabled():
+        return True
+    if L * S < _MANY or torch.compiler.is_compiling():
+        return False
+    return bias is not None if is_causal else mask is not None and is_mostly_blocked(mask, L, S)
 
 
 def attend_and_show(

@@ -7,7 +7,7 @@ A state of D×D numbers, S_i = γ S_(i-1) + k_i v_iᵀ, holds all that a later q
 memory are linear in the length; long sequences are cut into chunks.
 
 Deviations from the paper: values are as wide as keys; the rotation of q and k is left to
-``position=rotary``; the three normalisations of a row of scores (section 2.1) are left out, since
+``position=rotary``; the three normalisations of a row of scores (section 2.2) are left out, since
 the division by the root mean square (RMSNorm in place of GroupNorm, as in the authors' later code)
 undoes any factor of a row.
 

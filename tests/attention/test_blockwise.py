@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mha_lab.attention import pipeline
 from mha_lab.attention.blockwise import attend as blockwise
 from mha_lab.attention.blockwise import block
 from mha_lab.attention.grouped import serve_groups
@@ -220,3 +221,26 @@ def test_attend_goes_through_blocks_also_for_a_bias_that_learns() -> None:
     bias = torch.randn(1, H, L, S, dtype=torch.float64, requires_grad=True)
     assert "InBlocks" in str(attend(q, k, v, bias, None, False, steps).grad_fn)
     assert "InBlocks" not in str(attend(q, k, v, bias.detach(), None, False, steps).grad_fn)
+
+
+def test_what_is_mostly_blocked_is_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_MANY", 1)
+    length = 60
+    places = torch.arange(length)
+    near = (places[:, None] - places).abs() < 4
+    causal = near.new_ones(length, length).tril()
+    padding = (places < 50)[None, None, None]
+    assert block.is_mostly_blocked(near, length, length)
+    assert block.is_mostly_blocked(torch.where(near, 0.0, -torch.inf), length, length)
+    assert block.is_mostly_blocked(causal, length, length)
+    assert not block.is_mostly_blocked(padding, length, length)
+    assert not block.is_mostly_blocked(near.new_ones(length, length), length, length)
+    steps = Steps(Softmax(), NoMixing(), 0.5, None, H, H)
+    q, k, v = (torch.randn(N, H, length, D, dtype=torch.float64) for _ in range(3))
+    slopes = -torch.rand(H, 1, 1, dtype=torch.float64) * (places[:, None] - places).abs()
+    for bias, mask, is_causal in ((None, near, False), (slopes, None, True), (slopes, near, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, "attend_fused", None)  # is not asked
+            output = attend(q, k, v, bias, mask, is_causal, steps)
+        whole = weigh(q, k, v, bias, mask, is_causal, steps) @ v
+        torch.testing.assert_close(output, whole, rtol=0, atol=1e-12)

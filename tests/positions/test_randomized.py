@@ -10,8 +10,8 @@ from torch.testing import assert_close
 from mha_lab.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from mha_lab.positions.alibi import AlibiPositions
 from mha_lab.positions.cope import CopePositions
-from mha_lab.positions.fire import FirePositions
 from mha_lab.positions.drawn import Drawn
+from mha_lab.positions.fire import FirePositions
 from mha_lab.positions.randomized import randomized
 from mha_lab.positions.rotary import RotaryPositions
 from mha_lab.positions.shaw import ShawPositions

@@ -3,12 +3,18 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
+from mha_lab.attention.functional import Mask
 from mha_lab.attention.multihead.blocks import BLOCK_ELEMENTS
+from mha_lab.by_hand import is_plain
 
 _FEWEST_ROWS = 32
 """Below that, adding up the gradients of keys and values takes longer than making them."""
+
+_WORTH_CUTTING = 0.7
+"""Blocks of a part of all keys take so much of the time of the kernel's pass over all."""
 
 
 class Block(NamedTuple):
@@ -45,10 +51,31 @@ def cut(q: Tensor, k: Tensor, opened: Tensor | None, *, is_mixed: bool) -> Itera
     seen = None if opened is None else opened.flatten(0, 1).any(0)
     for r in range(0, L, rows):
         row = slice(r, min(L, r + rows))
-        keys = slice(0, S)
-        if seen is not None:
-            found = seen[row].any(0).nonzero()
-            keys = slice(int(found[0]), int(found[-1]) + 1)
+        keys = slice(0, S) if seen is None else _keys_of(seen[row])
         for n in range(N):
             for h in range(0, H, heads):
                 yield Block(slice(n, n + 1), slice(h, h + heads), row, keys)
+
+
+def is_mostly_blocked(mask: Mask, L: int, S: int) -> bool:
+    """Whether blocks of rows leave out so many keys that they are faster than the kernel.
+
+    Args:
+        mask: Inside mask, broadcastable to (N, H, L, S).
+        L: Queries.
+        S: Keys.
+    """
+    if mask.shape[-2] == 1 or not is_plain(mask) or not mask.is_cpu:
+        return False
+    allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
+    seen = allowed.expand(*allowed.shape[:-2], L, S).reshape(-1, L, S).any(0)
+    rows = max(_FEWEST_ROWS, BLOCK_ELEMENTS // S)
+    keys = [_keys_of(part) for part in torch.split(seen, rows)]
+    seen_keys: int = sum(span.stop - span.start for span in keys)
+    return seen_keys < _WORTH_CUTTING * S * len(keys)
+
+
+def _keys_of(seen: Tensor) -> slice:
+    """The keys from the first to the last that any of these rows sees."""
+    found = seen.any(0).nonzero()
+    return slice(int(found[0]), int(found[-1]) + 1) if len(found) else slice(0, len(seen[0]))

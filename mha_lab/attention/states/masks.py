@@ -88,7 +88,8 @@ def _is_triangular(
     last = allowed[..., -1:, :]
     sentence = (
         f"{mechanism} keeps one state for all queries, so {name} must be causal or the same for "
-        "every query; choose an attention with scores, such as custom, for other masks"
+        "every query; choose an attention with scores, such as custom, for other masks, of which "
+        "position=hard_alibi is one"
     )
     if torch.compiler.is_compiling():  # a graph cannot branch on values: only the causal one
         _require((allowed == last & causal).all(), sentence)

@@ -4,7 +4,7 @@ With the bias, a row begins with a sum of about 1. n is the number of keys that 
 (the paper: the length), so that padding says nothing and a causal row is treated as what it is.
 
 .. [1] Ramapuram et al., "Theory, Analysis, and Best Practices for Sigmoid Self-Attention", 2024,
-   section 3. https://arxiv.org/abs/2409.04431
+   section 2. https://arxiv.org/abs/2409.04431
 """
 
 import torch

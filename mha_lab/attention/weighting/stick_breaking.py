@@ -6,7 +6,7 @@ wins, so it tells order without an encoding; a row sums to at most 1.
 Deviation from the paper: a query may take from its own position too (there l < i), so that the
 first one attends to something.
 
-.. [1] Tan et al., "Stick-breaking Attention", 2024. https://arxiv.org/abs/2410.17980
+.. [1] Tan et al., "Scaling Stick-Breaking Attention", 2024. https://arxiv.org/abs/2410.17980
 """
 
 from typing import Any
