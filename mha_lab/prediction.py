@@ -159,7 +159,7 @@ class Predictor:
             output = _generate(self.module, source, self._blanks(source))
         except ValueError as error:
             if len(some) == 1:
-                place = f"{places[some[0]]}: " if places else ""
+                place = f"{places[some[0]]}: " if places and places[some[0]] else ""
                 raise UserError(place + " ".join(str(error).split())) from error
             # One of them is too long, or its output is: alone, it says so.
             return [answer for i in some for answer in self._answers([i], rows, places)]

@@ -106,6 +106,8 @@ def _rows(words: Sequence[str], file: str | None, output: Path | None) -> list["
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         reason = "is a folder" if output.is_dir() else f"has no folder {str(output.parent)!r}"
         raise UserError(f"output={output} {reason}: name a file in a folder that exists")
+    if output is not None and file is not None and output.resolve() == Path(file).resolve():
+        raise UserError(f"output={output} is the input, which would be lost: name another file")
     return rows
 
 

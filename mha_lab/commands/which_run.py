@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from glob import glob, has_magic
 from pathlib import Path
 
 from mha_lab.config import CONFIG_FILE
@@ -22,7 +23,8 @@ def which_run(key: str, text: str, *, with_weights: bool = True) -> Path:
     Args:
         key: the setting's name.
         text: a run's folder; a folder that holds runs anywhere below, of which the newest is
-            taken; or ``latest``, the newest below ``outputs/``.
+            taken; a pattern of such folders, as a shell knows them; or ``latest``, the newest below
+            ``outputs/``.
         with_weights: whether only runs with a checkpoint count.
 
     Raises:
@@ -30,7 +32,13 @@ def which_run(key: str, text: str, *, with_weights: bool = True) -> Path:
     """
     folder = Path(text).expanduser()
     is_latest = text == LATEST and not folder.exists()
-    if not is_latest and (not folder.is_dir() or (folder / CONFIG_FILE).is_file()):
+    if folder.is_file():
+        raise UserError(f"{key}={text} is a file: name the run's folder, in which it lies")
+    if (
+        not is_latest
+        and not _matching(text)
+        and (not folder.is_dir() or (folder / CONFIG_FILE).is_file())
+    ):
         return folder  # a run, or what is no folder: that is said where it is read
     try:
         run = newest_run(text, with_weights=with_weights)
@@ -52,7 +60,8 @@ def newest_run(text: str, *, with_weights: bool) -> Path:
     folder = Path(text).expanduser()
     folder = Path(OUTPUTS) if text == LATEST and not folder.exists() else folder
     # One that was refused left no config.
-    runs = [run for run in search(folder) if (run / CONFIG_FILE).is_file()]
+    found = [run for place in _matching(text) or [folder] for run in search(place)]
+    runs = [run for run in found if (run / CONFIG_FILE).is_file()]
     if not runs:
         raise UserError(
             f"there is no run in or below {str(folder)!r} (no {CONFIG_FILE}); train one first "
@@ -65,6 +74,14 @@ def newest_run(text: str, *, with_weights: bool) -> Path:
             "validation"
         )
     return max(sorted(kept, key=natural_key), key=_last_trained)
+
+
+def _matching(text: str) -> list[Path]:
+    """The folders that a pattern means: after ``run=`` a shell leaves it as it is."""
+    path = Path(text).expanduser()
+    if path.exists() or not has_magic(text):
+        return []
+    return sorted(place for place in map(Path, glob(str(path))) if place.is_dir())
 
 
 def _checkpoints(run: Path) -> list[Path]:

@@ -98,9 +98,13 @@ def check_suffix(file: Path) -> None:
 
 
 def _parse_text(file: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    empty: int | None = None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
-            raise DataFileError(f"{file}, line {number}: is empty; each line must hold a sequence")
+            empty = empty or number
+            continue
+        if empty is not None:  # at the end of a file, empty lines mean nothing
+            raise DataFileError(f"{file}, line {empty}: is empty; each line must hold a sequence")
         yield number, {_SOURCE: line.rstrip("\n")}
 
 

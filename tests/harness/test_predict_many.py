@@ -165,3 +165,28 @@ def test_figures_of_several_sequences_are_numbered(lab, trained: Path, tmp_path:
     assert {file.name for file in tmp_path.iterdir()} == {
         "f_1.png", "f_1.html", "f_2.png", "f_2.html"
     }  # fmt: skip
+
+
+def test_the_input_is_not_written_over(lab, trained: Path, tmp_path: Path):
+    file = tmp_path / "in.txt"
+    file.write_text("3 1 2\n")
+    code, _, err = lab("predict", f"run={trained}", f"input={file}", f"output={file}")
+    assert code == 2
+    assert "is the input, which would be lost" in err
+    assert file.read_text() == "3 1 2\n"
+
+
+def test_empty_lines_at_the_end_mean_nothing(lab, trained: Path, tmp_path: Path):
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"\xef\xbb\xbf3 1 2\r\n7\r\n\r\n\n")
+    code, out, err = lab("predict", f"run={trained}", f"input={file}")
+    assert (code, len(out.splitlines())) == (0, 2), err
+    file.write_text("3 1 2\n\n7\n")
+    code, _, err = lab("predict", f"run={trained}", f"input={file}")
+    assert (code, "line 2: is empty" in err) == (2, True)
+
+
+def test_a_typed_sequence_that_is_too_long_is_told_without_a_place(lab, trained: Path):
+    code, _, err = lab("predict", f"run={trained}", "1 " * 300)
+    assert code == 2
+    assert err.startswith("mha_lab: a sequence of length 301 is longer than")

@@ -39,6 +39,8 @@ def outputs(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         ("outputs/copy", "outputs/copy/old_name"),
         ("outputs/sweeps", "outputs/sweeps/s/trials/001"),
         ("outputs/sweeps/s", "outputs/sweeps/s/trials/001"),
+        ("outputs/c*", "outputs/copy/old_name"),
+        ("outputs/*/old_*", "outputs/copy/old_name"),
     ],
 )
 def test_the_newest_that_can_be_used_is_taken_and_named(lab, outputs, text, newest):
@@ -85,6 +87,9 @@ def test_a_run_is_itself_and_a_folder_called_latest_too(lab, outputs):
     [
         (["predict", "run=outputs/empty", "1"], "run=outputs/empty: there is no run in or below"),
         (["evaluate", "run=outputs/copy/none"], "the folder does not exist"),
+        (["predict", "run=outputs/n*", "1"], "no run folder at 'outputs/n*'"),
+        (["evaluate", "run=outputs/e*"], "run=outputs/e*: there is no run in or below"),
+        (["predict", "run=outputs/copy/old_name/config.yaml", "1"], "is a file: name the run's"),
         (["train", "resume=outputs/empty"], "resume=outputs/empty: there is no run in or below"),
         (["report", "outputs/empty"], "no runs in"),
     ],
