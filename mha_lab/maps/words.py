@@ -27,7 +27,10 @@ def described(one: Drawable) -> str:
 def pooled_from(one: Drawable) -> str:
     """Of what a pooled map is the mean, such as "mean of 200 × 200"; else nothing."""
     size = tuple(one.size)
-    return f"{one.pool} of {size[0]} × {size[1]}" if size != one.shape[2:] else ""
+    if size == one.shape[2:]:
+        return ""
+    how = "largest" if one.pool == "max" else "mean"
+    return f"{how} of {size[0]} × {size[1]}"
 
 
 def values_of(one: Drawable) -> str:

@@ -16,11 +16,17 @@ def blocks(length: int, size: int) -> list[tuple[int, int]]:
     return [(i * length // size, -(-(i + 1) * length // size)) for i in range(size)]
 
 
-def pool_weights(weights: NDArray[np.float32], max_size: int) -> NDArray[np.float32]:
-    """Shrink maps (..., L, S) to at most max_size along each axis, by the mean of each block."""
+def pool_weights(
+    weights: NDArray[np.float32], max_size: int, pool: str = "mean"
+) -> NDArray[np.float32]:
+    """Shrink maps (..., L, S) to at most max_size along each axis, by "mean" or "max" of blocks."""
     for axis in (-2, -1):
         length = weights.shape[axis]
-        if length > max_size:
+        if length > max_size and pool == "max":
+            rows = np.moveaxis(weights, axis, 0)
+            largest = [rows[start:stop].max(0) for start, stop in blocks(length, max_size)]
+            weights = np.moveaxis(np.stack(largest), 0, axis)
+        elif length > max_size:
             means = np.zeros((max_size, length), np.float32)
             for row, (start, stop) in zip(means, blocks(length, max_size), strict=True):
                 row[start:stop] = 1 / (stop - start)

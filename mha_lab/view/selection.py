@@ -34,7 +34,10 @@ def chosen_part(
     if chosen == list(range(n)) and is_small:
         return header.to_json(), packed
     weights = unpack_weights(header, packed)[chosen]
-    small = weights if is_small or max_size is None else pool_weights(weights, max_size)
+    # Of what was pooled before, more of the same; a whole map is shown as means.
+    was_pooled = header.size not in (None, [length, source])
+    pool = header.pool if was_pooled or is_small else "mean"
+    small = weights if is_small or max_size is None else pool_weights(weights, max_size, pool)
     coding, codes = encode(small)
     rows, columns = small.shape[2:]
 
@@ -52,6 +55,7 @@ def chosen_part(
         key_tokens=labels(header.key_tokens, source, columns),
         samples=[(header.samples or list(range(n)))[i] for i in chosen],
         size=header.size or [length, source],
+        pool=pool,
         scores={name: of_samples(values) for name, values in header.scores.items()},
         images=[header.images[i] for i in chosen] if header.images and is_small else None,
     )

@@ -81,7 +81,7 @@ def test_what_a_map_is_stands_above_it():
     assert "mean of 200 × 130" in repr(pooled)
     by_value = AttentionMap("x", weights, size=(9, 9), pool="max", measure="value-weighted")
     assert said(by_value) == (
-        "x (self, value-weighted, max of 9 × 9)",
+        "x (self, value-weighted, largest of 9 × 9)",
         "weight × norm of its value",
     )
     rolled = said(AttentionMap("x", weights, measure="rollout"))

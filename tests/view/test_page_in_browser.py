@@ -324,6 +324,18 @@ def test_csv_has_the_digits_that_it_has(page, tmp_path):
         assert len(row["weight"].replace(".", "").lstrip("0").split("e")[0]) <= 3
 
 
+def test_csv_says_what_its_numbers_are(page, tmp_path):
+    weights = patterned(2, 7)
+    for about, said in (
+        ({}, "weights"),
+        ({"size": (20, 30)}, "weights, mean of 20 × 30"),
+        ({"size": (20, 30), "pool": "max", "measure": "rollout"}, "rollout, largest of 20 × 30"),
+    ):
+        path = AttentionMap("x", weights, **about).save(tmp_path / "a.html")
+        rows = csv.DictReader(io.StringIO(download(page.open(path), "CSV").decode()))
+        assert {row["numbers"] for row in rows} == {said}
+
+
 @pytest.mark.parametrize("width", [390, 900, 1060, 1280])
 @pytest.mark.parametrize("panes", [1, 2])
 def test_controls_wrap_and_lie_over_nothing(page, tmp_path, width, panes):

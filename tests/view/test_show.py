@@ -142,6 +142,17 @@ def test_part_of_a_packed_map():
     assert chosen_part(header, packed, None, 7)[1] is packed
 
 
+@pytest.mark.parametrize(("size", "pool"), [([7, 7], "mean"), ([20, 20], "max")])
+def test_a_smaller_map_says_how_it_was_pooled(size, pool):
+    weights = torch.rand(1, 2, 7, 7)
+    text, packed = pack_weights(weights.numpy(), name="x", kind="self", pool="max", size=size)
+    text, codes = chosen_part(Header.from_json(text), packed, None, 3)
+    small = Header.from_json(text)
+    pooled = {"mean": nn.functional.adaptive_avg_pool2d, "max": nn.functional.adaptive_max_pool2d}
+    assert small.pool == pool
+    np.testing.assert_allclose(unpack_weights(small, codes), pooled[pool](weights, 3), atol=1e-4)
+
+
 def test_a_head_that_shares_keys_and_an_averaged_one_travel():
     one = AttentionMap("x", patterned(4, 5), key_heads=(0, 0, 1, 1))
     mean = AttentionMap("y", patterned(1, 5), heads=None)

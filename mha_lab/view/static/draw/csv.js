@@ -13,7 +13,7 @@ export function csv(scene, panes) {
 
 function weightLines(scene, panes) {
   const lines = [[
-    "run", "map", "kind", "step", "sample", "head",
+    "run", "map", "kind", "numbers", "step", "sample", "head",
     "query", "query_token", "key", "key_token", "weight", "error_at_most",
   ]];
   for (const pane of panes) {
@@ -27,7 +27,7 @@ function weightLines(scene, panes) {
         const kept = Number(weights[i].toPrecision(map.digitsOf(weights[i])));
         const error = weights[i] === 0 ? 0 : map.errorOf(weights[i]) + Math.abs(kept - weights[i]);
         lines.push([
-          pane.run, pane.entry.name, map.kind, pane.step, map.samples[pane.sample], name,
+          pane.run, pane.entry.name, map.kind, numbersOf(map), pane.step, map.samples[pane.sample], name,
           positionOf(map, "query", query), map.queryTokens?.[query] ?? "",
           positionOf(map, "key", key), map.keyTokens?.[key] ?? "",
           kept, Number((1.01 * error).toPrecision(2)),
@@ -36,6 +36,12 @@ function weightLines(scene, panes) {
     }
   }
   return lines;
+}
+
+/** What the numbers are: "weights", or "value-weighted, mean of 200 × 200". */
+function numbersOf(map) {
+  const pooled = map.pooledFrom && `${map.pool === "max" ? "largest" : "mean"} of ${map.pooledFrom.join(" × ")}`;
+  return [map.measure, pooled].filter(Boolean).join(", ");
 }
 
 function scoreLines(scene, panes) {
