@@ -10,6 +10,7 @@ from collections import defaultdict
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 _NEGLIGIBLE = 0.01
 
@@ -42,10 +43,9 @@ class ScoreRows:
             # Query r of the block stands at key r + offset.
             found = weights.diagonal(offset, dim1=2, dim2=3)
             first = max(0, -offset)
-            values, has_key = torch.zeros_like(largest), torch.zeros_like(counts)
-            values[..., first : first + found.shape[-1]] = found
-            has_key[..., first : first + found.shape[-1]] = True
-            self._add(name, values, counts & has_key)
+            beside = (first, largest.shape[-1] - first - found.shape[-1])  # queries without it
+            with_key = counts[..., first : first + found.shape[-1]]
+            self._add(name, pad(found, beside), pad(with_key, beside))
 
     def means(self, is_query: Bool[Tensor, "N L"] | None = None) -> dict[str, Float[Tensor, " H"]]:
         """Each score's mean over queries and samples, of those that have any query.
@@ -55,7 +55,7 @@ class ScoreRows:
         """
         found = {}
         for name, blocks in self._values.items():
-            values, counts = torch.cat(blocks, -1), torch.cat(self._counts[name], -1)
+            values, counts = _joined(blocks), _joined(self._counts[name])
             if is_query is not None:
                 counts = counts & is_query.to(counts.device)[:, None]
             if (mean := _mean(values, counts)) is not None:
@@ -81,6 +81,10 @@ def pair_score(
     """What queries give to keys that they are paired with, where there are any; else None."""
     pairs = pairs[:, None]
     return _mean((weights * pairs).sum(-1), (weights.amax(-1) > 0) & pairs.any(-1))
+
+
+def _joined(blocks: list[Tensor]) -> Tensor:
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, -1)
 
 
 def _mean(values: Tensor, counts: Tensor) -> Tensor | None:
