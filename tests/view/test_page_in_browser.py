@@ -312,6 +312,14 @@ def test_a_picture_of_four_hundred_maps(page, tmp_path):
     assert len(png) > 100_000
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 0, 0), (1, 3, 4, 0)])
+def test_a_picture_of_maps_that_are_empty(page, tmp_path, shape):
+    path = Gallery([AttentionMap("x", torch.zeros(shape))]).save(tmp_path / "a.html")
+    page.open(path, view="overview")
+    assert download(page, "PNG").startswith(b"\x89PNG")
+    assert not page.errors
+
+
 def test_csv_has_the_digits_that_it_has(page, tmp_path):
     maps = make_maps(1, 12, 64)
     page.open(maps.save(tmp_path / "a.html"))
