@@ -5,55 +5,19 @@ from __future__ import annotations
 import importlib
 import json
 import operator
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-import numpy as np
-from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE, Summary
-from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.compat.proto.summary_pb2 import Summary
 
 from mha_lab.tensorboard.checksum import use_compiled_checksum
-from mha_lab.tensorboard.event_files import PLUGIN_NAME
-from mha_lab.view.header import FORMAT_VERSION, KINDS, Tokens
-from mha_lab.view.packed import pack_weights
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from mha_lab.tensorboard.summary_values import WritableMap, fill, tag_of
+from mha_lab.view.header import FORMAT_VERSION
 
 _EVENT_BYTES = 250 * 1024
 """Of an event's values; below 256 KiB with what else an event has."""
 _VALUE_OVERHEAD = 8
 """Bytes around a value within a summary."""
-
-
-class WritableMap(Protocol):
-    """What is needed of a map; :class:`mha_lab.AttentionMap` has it.
-
-    ``samples``, ``heads``, ``size``, ``pool``, ``key_heads``, ``images``, ``measure`` and a method
-    ``scores()``, which returns a (H,) or (N, H) tensor for each score's name, are written too where
-    the map has them.
-    """
-
-    @property
-    def name(self) -> str:
-        """The module's path."""
-
-    @property
-    def weights(self) -> Tensor:
-        """(N, H, L, S)."""
-
-    @property
-    def kind(self) -> str:
-        """One of "self", "masked" and "cross"."""
-
-    @property
-    def query_tokens(self) -> Tokens:
-        """N lists of L labels, or None."""
-
-    @property
-    def key_tokens(self) -> Tokens:
-        """N lists of S labels, or None."""
 
 
 def write_attention(
@@ -85,7 +49,7 @@ def write_attention(
     """
     file_writer = _file_writer(writer)
     step = operator.index(step)
-    tags = [_tag(prefix, one.name) for one in maps]
+    tags = [tag_of(prefix, one.name) for one in maps]
     if len(set(tags)) != len(tags):
         twice = next(one.name for i, one in enumerate(maps) if tags[i] in tags[:i])
         raise ValueError(f"maps holds {twice!r} twice; give every map a name of its own")
@@ -95,7 +59,7 @@ def write_attention(
     for place, (one, tag) in enumerate(zip(maps, tags, strict=True)):
         known = None if scores is None else scores.get(one.name, {})
         value = summary.value.add(tag=tag)
-        _fill(value, one, known)
+        fill(value, one, known)
         about = {"version": FORMAT_VERSION, "name": one.name, "place": place}
         value.metadata.plugin_data.content = json.dumps(about).encode("ascii")
     add_summary(file_writer, summary, step)
@@ -135,66 +99,6 @@ def _events_of(summary: Summary) -> Iterator[Summary]:
         yield event
 
 
-def _fill(value: Summary.Value, one: WritableMap, scores: Mapping[str, Any] | None) -> None:
-    """Put one map into a summary value as a tensor of two strings."""
-    _check(one)
-    if scores is None:
-        scores = one.scores() if hasattr(one, "scores") else {}
-    images = getattr(one, "images", None)
-    strings = pack_weights(
-        one.weights.detach().float().cpu().numpy(),
-        name=one.name,
-        kind=one.kind,
-        query_tokens=one.query_tokens,
-        key_tokens=one.key_tokens,
-        samples=_whole_numbers(getattr(one, "samples", None)),
-        heads=_whole_numbers(getattr(one, "heads", None)),
-        size=_whole_numbers(getattr(one, "size", None)),
-        scores={name: np.asarray(values).tolist() for name, values in _on_cpu(scores)},
-        pool=getattr(one, "pool", "mean"),
-        key_heads=_whole_numbers(getattr(one, "key_heads", None)),
-        images=None if images is None else [image.about() for image in images],
-        measure=getattr(one, "measure", "weights"),
-    )
-    value.metadata.display_name = one.name
-    # A blob sequence: TensorBoard then reads the two strings of one step, not the whole series.
-    value.metadata.data_class = DATA_CLASS_BLOB_SEQUENCE
-    value.metadata.plugin_data.plugin_name = PLUGIN_NAME
-    value.tensor.dtype = DT_STRING
-    value.tensor.tensor_shape.dim.add(size=len(strings))
-    value.tensor.string_val.extend(strings)
-
-
-def _tag(prefix: str, name: str) -> str:
-    """Where a map is written; the root module has no name.
-
-    TensorBoard's fast loader (0.7.2) cannot find tags again that hold quotes, backslashes or
-    control characters; the name itself is kept beside the tag.
-    """
-    return re.sub(r'["\\\x00-\x1f]', "_", f"{prefix}/{name}" if name else prefix)
-
-
-def _check(one: WritableMap) -> None:
-    """Refuse a map that could not be read back."""
-    if one.weights.ndim != 4:
-        raise ValueError(
-            f"map {one.name!r} has weights of shape {tuple(one.weights.shape)}; "
-            "they must be (N, H, L, S)"
-        )
-    if one.kind not in KINDS:
-        raise ValueError(f"map {one.name!r} has kind {one.kind!r}; it must be one of {KINDS}")
-    samples, _, rows, columns = one.weights.shape
-    for which, tokens, length in (
-        ("query_tokens", one.query_tokens, rows),
-        ("key_tokens", one.key_tokens, columns),
-    ):
-        if tokens is not None and [len(row) for row in tokens] != [length] * samples:
-            raise ValueError(
-                f"map {one.name!r} has {which} of lengths {[len(row) for row in tokens]}; "
-                f"weights of shape {tuple(one.weights.shape)} need {samples} lists of {length}"
-            )
-
-
 def _file_writer(writer: Any) -> Any:
     """The object that takes summaries, inside a ``SummaryWriter`` or given as it is."""
     inner = getattr(writer, "_get_file_writer", lambda: writer)()
@@ -212,14 +116,3 @@ def _for_library_of(file_writer: Any, summary: Summary) -> Any:
         return summary
     own = importlib.import_module("tensorboardX.proto.summary_pb2")
     return own.Summary.FromString(summary.SerializeToString())
-
-
-def _on_cpu(scores: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [
-        (name, values.detach().float().cpu() if hasattr(values, "detach") else values)
-        for name, values in scores.items()
-    ]
-
-
-def _whole_numbers(values: Sequence[int] | None) -> list[int] | None:
-    return None if values is None else [int(value) for value in values]
