@@ -18,10 +18,9 @@ _DRAWN = """async (start) => {
   while (!document.querySelector(".thumbnail canvas")) await frame();
   await frame();
   const inView = ({ top, bottom }) => bottom > 0 && top < window.innerHeight;
-  const seen = [...document.querySelectorAll(".thumbnail")]
-    .filter((tile) => inView(tile.getBoundingClientRect()))
-    .map((tile) => tile.querySelector("canvas"));
-  while (seen.some((canvas) => canvas.width === 300)) await frame();
+  const isEmpty = (tile) => tile.querySelector("canvas").width === 300;
+  const isMissing = (tile) => isEmpty(tile) && inView(tile.getBoundingClientRect());
+  while ([...document.querySelectorAll(".thumbnail")].some(isMissing)) await frame();
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   return performance.now() - start;
 }"""

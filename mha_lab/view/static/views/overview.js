@@ -28,6 +28,9 @@ export class OverviewView {
     const room = scene.order === "model" ? width / most - 16 : 92;
     this.size = Math.floor(Math.min(LARGEST, Math.max(SMALLEST, room)));
     this.node.style.setProperty("--size", `${this.size}px`);
+    // As high as they will be, so that nothing moves when they are drawn.
+    const { rows, columns } = pane.whole;
+    this.node.style.setProperty("--shape", columns ? Math.max(0.1, Math.min(1, rows / columns)) : 0.5);
     const signature = JSON.stringify([
       pane.run, scene.order, wanted.map(({ tag, head }) => [tag, head]),
     ]);
