@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mha_lab.attention.multihead.padding import attend_without_padding
 from mha_lab.attention.multihead.together import attend_with_weights
-from mha_lab.recording.distribution import Scores
+from mha_lab.recording.call_scores import Scores
 from mha_lab.recording.flex import FlexModification, is_flex_attention
 from mha_lab.recording.heads import HeadsOf, as_heads
 from mha_lab.recording.mha_call import scores_of_mha
