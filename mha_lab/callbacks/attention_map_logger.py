@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mha_lab.callbacks.any_lightning import AnyLightningCallback
 from mha_lab.callbacks.attention_destinations import Snapshot, destinations, on_cpu
+from mha_lab.callbacks.batch_labels import BatchLabels
 from mha_lab.callbacks.batch_recording import BatchRecording, is_empty
+from mha_lab.callbacks.logging_schedule import LoggingSchedule
 from mha_lab.indices import check_count, check_indices
-from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.ranges import Count, Size
 from mha_lab.recording.caller import module_names
 from mha_lab.recording.globs import check_globs, refuse_unmatched
-from mha_lab.recording.labels import label_maps
-from mha_lab.recording.token_lists import is_tokenizer
-from mha_lab.recording.tokenizer_labels import tokenize_maps
 
 if TYPE_CHECKING:
     from pytorch_lightning import LightningModule, Trainer
@@ -91,11 +89,6 @@ class AttentionMapLogger(AnyLightningCallback):
         check_indices("samples", samples)
         if stage not in ("validation", "train"):
             raise ValueError(f"stage={stage!r} must be 'validation' or 'train'")
-        if tokens is not None and not callable(tokens) and not is_tokenizer(tokens):
-            raise TypeError(
-                f"tokens={tokens!r} must be a function of the batch or a tokenizer, "
-                f"not {type(tokens).__name__}"
-            )
         for name, flag in (
             ("scores", scores),
             ("scalars", scalars),
@@ -121,14 +114,14 @@ class AttentionMapLogger(AnyLightningCallback):
         self.values = values
         self._recording = BatchRecording()
         self._prefix = ""
-        self._last: dict[str, tuple[int, int]] = {}  # step and epoch that were logged, by prefix
+        self._schedule = LoggingSchedule(every_n_epochs, every_n_steps)
         self._waits = False  # for a batch that is not empty
         self._run_folder: Path | None = None
-        self._has_warned = False
+        self._labels = BatchLabels(tokens)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Begin afresh; find the run's folder, which all ranks do together."""
-        self._last = {}
+        self._schedule.last = {}
         run_folder = Path(trainer.log_dir or trainer.default_root_dir)
         self._run_folder = None if getattr(trainer, "fast_dev_run", False) else run_folder
 
@@ -215,32 +208,21 @@ class AttentionMapLogger(AnyLightningCallback):
 
     def state_dict(self) -> dict[str, Any]:
         """When maps were logged last, so that a resumed run keeps the schedule."""
-        return {"last": dict(self._last)}
+        return {"last": dict(self._schedule.last)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on with the schedule."""
-        self._last = dict(state_dict["last"])
-
-    def _is_due(self, trainer: Trainer, prefix: str) -> bool:
-        if trainer.sanity_checking or not trainer.is_global_zero:
-            return False
-        if prefix not in self._last:
-            return True
-        step, epoch = self._last[prefix]
-        if self.every_n_steps is not None:
-            return trainer.global_step - step >= self.every_n_steps
-        epochs = trainer.current_epoch - epoch
-        return epochs == 0 or epochs >= (self.every_n_epochs or 1)
+        self._schedule.last = dict(state_dict["last"])
 
     def _start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, prefix: str) -> None:
         self._waits = False
-        if not self._is_due(trainer, prefix):
+        if not self._schedule.is_due(trainer, prefix):
             return
         if is_empty(batch):
             self._waits = True
             return
         self._prefix = prefix
-        self._last[prefix] = (trainer.global_step, trainer.current_epoch)
+        self._schedule.note(trainer, prefix)
         self._recording.start(
             pl_module,
             modules=self.modules,
@@ -255,8 +237,8 @@ class AttentionMapLogger(AnyLightningCallback):
         if not maps:
             return
         snapshot = Snapshot(
-            maps=self._label([on_cpu(one) for one in maps], pl_module, batch),
-            step=self._last[self._prefix][0],
+            maps=self._labels.write([on_cpu(one) for one in maps], pl_module, batch),
+            step=self._schedule.step_of(self._prefix),
             prefix=self._prefix,
             with_scores=self.scores,
             with_scalars=self.scalars,
@@ -267,21 +249,3 @@ class AttentionMapLogger(AnyLightningCallback):
             write(snapshot)
             if by_value.maps:
                 write(by_value)
-
-    def _label(
-        self, maps: list[AttentionMap], pl_module: LightningModule, batch: Any
-    ) -> list[AttentionMap]:
-        """Put tokens on the axes; labels that do not fit are no reason to end a training run."""
-        try:
-            if is_tokenizer(self.tokens):
-                return tokenize_maps(maps, self.tokens, batch)
-            tokens_of = self.tokens or getattr(pl_module, "attention_tokens", None)
-            return maps if tokens_of is None else label_maps(maps, tokens_of(batch))
-        except Exception as error:
-            if not self._has_warned:
-                self._has_warned = True
-                warnings.warn(
-                    f"attention maps are logged without tokens: {type(error).__name__}: {error}",
-                    stacklevel=2,
-                )
-            return maps
