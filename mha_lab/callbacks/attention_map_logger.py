@@ -14,8 +14,8 @@ from mha_lab.callbacks.batch_recording import BatchRecording, is_empty
 from mha_lab.callbacks.logging_schedule import LoggingSchedule
 from mha_lab.indices import check_count, check_indices
 from mha_lab.ranges import Count, Size
-from mha_lab.recording.caller import module_names
 from mha_lab.recording.globs import check_globs, refuse_unmatched
+from mha_lab.recording.module_paths import module_names
 
 if TYPE_CHECKING:
     from pytorch_lightning import LightningModule, Trainer

@@ -8,7 +8,6 @@ exception leaves nothing to clean up.
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,40 +16,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mha_lab.maps.attention_map import Kind
-
 _CALL = nn.Module._call_impl.__code__
 
-_WRAPPERS = re.compile(r"(^|\.)(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)(?=\.|$)")
-"""What torch.compile, FSDP and checkpointing put into a module's path."""
-
 _HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")
-
-_MEMORY_NAMES = ("key_value_states", "encoder_hidden_states", "memory", "context", "cross_states")
-"""What libraries call the sequence that cross-attention looks at."""
-
-_CACHE_NAMES = ("past_key_values", "past_key_value", "layer_past", "cache", "kv_cache")
-
-_CROSS_NAME = re.compile(r"cross|enc_?dec|encoder_attn|src_attn|multihead_attn", re.IGNORECASE)
-
-
-def module_names(model: nn.Module) -> dict[int, str]:
-    """The path of each module of a model by the module's ``id``; the model's own is its class."""
-    names = {id(module): _WRAPPERS.sub("", name) for name, module in model.named_modules()}
-    return {key: name.removeprefix(".") or _class_name(model) for key, name in names.items()}
-
-
-def module_paths(model: nn.Module) -> list[tuple[str, str]]:
-    """The name of each module, and a path to it: as many pairs as a shared module has paths."""
-    names = module_names(model)
-    return [
-        (names[id(module)], _WRAPPERS.sub("", path).removeprefix(".") or names[id(module)])
-        for path, module in model.named_modules(remove_duplicate=False)
-    ]
-
-
-def _class_name(model: nn.Module) -> str:
-    return type(getattr(model, "_orig_mod", model)).__name__
 
 
 @dataclass(frozen=True)
@@ -141,46 +109,3 @@ def _bind(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> d
     except (TypeError, ValueError):
         return dict(kwargs)
     return {**bound, **bound.get("kwargs", {})}
-
-
-def kind_of_call(caller: Caller, *, is_causal: bool, size: tuple[int, int]) -> Kind:
-    """Say what kind of attention a call is, from how its module was called.
-
-    Args:
-        caller: The calling module.
-        is_causal: Whether no query sees a later key.
-        size: (L, S).
-
-    Returns:
-        "cross" when queries and keys come from two sequences; else "masked" when no query sees a
-        later key, "self" when some does. A module whose arguments do not tell is judged by its
-        name, then by whether both sequences are equally long.
-    """
-    is_cross = _has_memory(caller.arguments)
-    if is_cross is None:
-        cached = any(caller.arguments.get(name) is not None for name in _CACHE_NAMES)
-        unequal = size[0] != size[1] and not is_causal and not cached
-        is_cross = unequal or _CROSS_NAME.search(caller.name) is not None
-    if is_cross:
-        return "cross"
-    return "masked" if is_causal else "self"
-
-
-def _has_memory(arguments: Mapping[str, Any]) -> bool | None:
-    """Whether a module was called with two sequences; None when its arguments do not tell."""
-    query, key = arguments.get("query"), arguments.get("key")
-    if isinstance(query, Tensor) and isinstance(key, Tensor):
-        return not _is_same(query, key)
-    tensors = [value for value in arguments.values() if isinstance(value, Tensor)]
-    for name in _MEMORY_NAMES:
-        memory = arguments.get(name)
-        if isinstance(memory, Tensor):
-            return not _is_same(memory, tensors[0])
-    return None
-
-
-def _is_same(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors are the same numbers in the same memory."""
-    return a is b or (
-        a.shape == b.shape and a.stride() == b.stride() and a.data_ptr() == b.data_ptr()
-    )

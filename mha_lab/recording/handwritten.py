@@ -2,7 +2,7 @@
 
 A softmax may be anything. It is attention when its result, whatever was done to it before, is an
 operand of a matrix product that sums over its axis (:mod:`mha_lab.recording.products`); until then
-it is followed (:mod:`mha_lab.recording.followed`). A softmax is torch's function, or what amounts
+it is followed (:mod:`mha_lab.recording.following`). A softmax is torch's function, or what amounts
 to it (:mod:`mha_lab.recording.exponentials`).
 """
 
@@ -19,12 +19,8 @@ from torch import Tensor
 
 from mha_lab.recording.exponential_parts import Normalised
 from mha_lab.recording.exponentials import ExponentialTracker
-from mha_lab.recording.followed import (
-    Followed,
-    FollowedTensors,
-    Source,
-    all_become,
-)
+from mha_lab.recording.followed import Followed, Source, all_become
+from mha_lab.recording.following import FollowedTensors
 from mha_lab.recording.heads import with_heads
 from mha_lab.recording.moves import CHOOSING, function_name, is_picking
 from mha_lab.recording.notes import TensorNotes

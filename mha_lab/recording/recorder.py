@@ -14,12 +14,12 @@ from contextlib import ContextDecorator, ExitStack
 from torch import nn
 
 from mha_lab.maps.attention_maps import AttentionMaps
-from mha_lab.recording.caller import module_names, module_paths
 from mha_lab.recording.choice import Choice
 from mha_lab.recording.eager import uncompiled
 from mha_lab.recording.fused import exact_outputs
 from mha_lab.recording.globs import check_globs, matches_within, refuse_unmatched
 from mha_lab.recording.labels import TokenSource, label_maps
+from mha_lab.recording.module_paths import module_names, module_paths
 from mha_lab.recording.pooling import Pool
 from mha_lab.recording.watcher import Watcher
 
