@@ -13,7 +13,7 @@ from torch import Tensor
 from mha_lab.indices import check_count, check_indices, chosen_indices
 from mha_lab.maps.score_rows import ScoreRows
 from mha_lab.maps.scores import WholeMap
-from mha_lab.recording.call_scores import Scores
+from mha_lab.recording.calls.scores import Scores
 from mha_lab.recording.distribution import attention_distribution
 from mha_lab.recording.pooling import Pool, PooledRows, pool_map
 from mha_lab.recording.shared_keys import shared_keys

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from mha_lab.recording.flex import operator_name
+from mha_lab.recording.calls.flex import operator_name
 
 _CONTROL_FLOW = {"cond", "while_loop", "map_impl", "scan", "associative_scan"}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_lab.recording.call_scores import Scores
+from mha_lab.recording.calls.scores import Scores
 from mha_lab.recording.pooling import Pool, PooledRows
 
 _BLOCK_ELEMENTS = 2**22

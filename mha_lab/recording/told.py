@@ -9,7 +9,7 @@ from enum import Enum
 
 from torch import nn
 
-from mha_lab.recording.softmaxes import Fate, Softmax
+from mha_lab.recording.by_hand.softmaxes import Fate, Softmax
 
 
 class Unrecorded(Enum):

@@ -23,14 +23,14 @@ from torch.overrides import (
 from mha_lab.indices import NotThereError
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.attention_maps import AttentionMaps
+from mha_lab.recording.by_hand.handwritten import SoftmaxTracker
+from mha_lab.recording.by_hand.softmaxes import Fate
 from mha_lab.recording.caller import Caller, find_caller, find_name
-from mha_lab.recording.calls import reads_attention
+from mha_lab.recording.calls.readers import reads_attention
 from mha_lab.recording.choice import Choice
 from mha_lab.recording.control_flow import call_watched
-from mha_lab.recording.handwritten import SoftmaxTracker
 from mha_lab.recording.kinds import kind_of_call
 from mha_lab.recording.scripted import scripted_attention
-from mha_lab.recording.softmaxes import Fate
 from mha_lab.recording.told import Seen, Unrecorded, what_is_missing, why_empty
 from mha_lab.recording.weigh import weigh
 

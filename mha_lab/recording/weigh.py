@@ -12,10 +12,10 @@ from torch import Tensor
 
 from mha_lab.maps.scores import WholeMap
 from mha_lab.recording.caller import Caller
-from mha_lab.recording.calls import scores_reader
+from mha_lab.recording.calls.packed_groups import unpack_groups
+from mha_lab.recording.calls.readers import scores_reader
 from mha_lab.recording.choice import Choice
 from mha_lab.recording.heads import as_heads
-from mha_lab.recording.packed_groups import unpack_groups
 from mha_lab.recording.transforms import is_transformed, outside_transforms
 from mha_lab.recording.value_norms import norms_of, values_given, values_met
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from mha_lab.recording import distribution
-from mha_lab.recording.call_scores import Scores
+from mha_lab.recording.calls.scores import Scores
 from mha_lab.recording.distribution import attention_distribution
 from mha_lab.recording.pooling import pool_map
 

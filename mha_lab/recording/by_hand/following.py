@@ -12,8 +12,8 @@ from typing import Any
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mha_lab.recording.followed import Followed, Source, all_become, softmaxes_of
-from mha_lab.recording.moves import (
+from mha_lab.recording.by_hand.followed import Followed, Source, all_become, softmaxes_of
+from mha_lab.recording.by_hand.moves import (
     KEEPING,
     PARTING,
     RESHAPING,
@@ -23,9 +23,9 @@ from mha_lab.recording.moves import (
     keeps_axes,
     moved_axis,
 )
-from mha_lab.recording.notes import TensorNotes
-from mha_lab.recording.quotients import DIVIDE, SUMS, axis_of_sum, plain_name
-from mha_lab.recording.softmaxes import Fate
+from mha_lab.recording.by_hand.notes import TensorNotes
+from mha_lab.recording.by_hand.quotients import DIVIDE, SUMS, axis_of_sum, plain_name
+from mha_lab.recording.by_hand.softmaxes import Fate
 
 
 class FollowedTensors:

@@ -8,7 +8,7 @@ import sys
 import torch
 from torch import Tensor
 
-from mha_lab.recording.call_scores import Scores
+from mha_lab.recording.calls.scores import Scores
 from mha_lab.recording.heads import HeadsOf, as_heads
 
 

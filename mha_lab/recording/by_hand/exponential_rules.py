@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_lab.recording.exponential_parts import (
+from mha_lab.recording.by_hand.exponential_parts import (
     Exponential,
     Normalised,
     Note,
@@ -17,9 +17,9 @@ from mha_lab.recording.exponential_parts import (
     Source,
     exponentials_of,
 )
-from mha_lab.recording.moves import KEEPING, moved_axis
-from mha_lab.recording.products import Meeting, meeting_with_values, summed_axis
-from mha_lab.recording.quotients import DIVIDE, MULTIPLY, part_after
+from mha_lab.recording.by_hand.moves import KEEPING, moved_axis
+from mha_lab.recording.by_hand.products import Meeting, meeting_with_values, summed_axis
+from mha_lab.recording.by_hand.quotients import DIVIDE, MULTIPLY, part_after
 
 _LASTING = list(Part)
 """Of two parts in one call, the later one is what its result is."""

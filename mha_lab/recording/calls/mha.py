@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_lab.recording.call_scores import Scores
+from mha_lab.recording.calls.scores import Scores
 from mha_lab.recording.heads import HeadsOf, as_heads
 
 _SIGNATURE = inspect.signature(F.multi_head_attention_forward)

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_lab.recording.moves import KEEPING, function_name
-from mha_lab.recording.products import subscripts
+from mha_lab.recording.by_hand.moves import KEEPING, function_name
+from mha_lab.recording.by_hand.products import subscripts
 
 DIVIDE, MULTIPLY = "div", "mul"
 

@@ -1,9 +1,8 @@
 """Attention that is written by hand: a softmax whose result is multiplied with values.
 
 A softmax may be anything. It is attention when its result, whatever was done to it before, is an
-operand of a matrix product that sums over its axis (:mod:`mha_lab.recording.products`); until then
-it is followed (:mod:`mha_lab.recording.following`). A softmax is torch's function, or what amounts
-to it (:mod:`mha_lab.recording.exponentials`).
+operand of a matrix product that sums over its axis (``products.py``); until then it is followed
+(``following.py``). A softmax is torch's function, or what amounts to it (``exponentials.py``).
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mha_lab.recording.exponential_parts import Normalised
-from mha_lab.recording.exponentials import ExponentialTracker
-from mha_lab.recording.followed import Followed, Source, all_become
-from mha_lab.recording.following import FollowedTensors
-from mha_lab.recording.heads import with_heads
-from mha_lab.recording.moves import CHOOSING, function_name, is_picking
-from mha_lab.recording.notes import TensorNotes
-from mha_lab.recording.products import COMPOSING, PRODUCTS, Meeting, meeting_with_values
-from mha_lab.recording.softmaxes import (
+from mha_lab.recording.by_hand.exponential_parts import Normalised
+from mha_lab.recording.by_hand.exponentials import ExponentialTracker
+from mha_lab.recording.by_hand.followed import Followed, Source, all_become
+from mha_lab.recording.by_hand.following import FollowedTensors
+from mha_lab.recording.by_hand.moves import CHOOSING, function_name, is_picking
+from mha_lab.recording.by_hand.notes import TensorNotes
+from mha_lab.recording.by_hand.products import COMPOSING, PRODUCTS, Meeting, meeting_with_values
+from mha_lab.recording.by_hand.softmaxes import (
     Fate,
     Softmax,
     is_log_softmax,
     may_begin,
     softmax_axis,
 )
+from mha_lab.recording.heads import with_heads
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Softmaxes that are written out: exponentials of scores, divided by their own sum.
 
 An exponential may be anything: a scale, a gate, a kernel. So nothing is said of one until it, or
-its product with values, is divided by a sum of it; :mod:`mha_lab.recording.quotients` knows by
-which functions. The logarithm of a sum counts too: ``(s - s.logsumexp(-1, keepdim=True)).exp()``.
+its product with values, is divided by a sum of it (:mod:`mha_lab.recording.by_hand.quotients` knows
+by which functions). The logarithm of a sum counts too: ``(s - s.logsumexp(-1, keepdim=True)).exp()``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_lab.recording import exponential_rules as rules
-from mha_lab.recording import quotients
-from mha_lab.recording.exponential_parts import (
+from mha_lab.recording.by_hand import exponential_rules as rules
+from mha_lab.recording.by_hand import quotients
+from mha_lab.recording.by_hand.exponential_parts import (
     Exponential,
     Normalised,
     Note,
@@ -23,9 +23,9 @@ from mha_lab.recording.exponential_parts import (
     Source,
     exponentials_of,
 )
-from mha_lab.recording.moves import RESHAPING, function_name
-from mha_lab.recording.notes import TensorNotes
-from mha_lab.recording.products import PRODUCTS
+from mha_lab.recording.by_hand.moves import RESHAPING, function_name
+from mha_lab.recording.by_hand.notes import TensorNotes
+from mha_lab.recording.by_hand.products import PRODUCTS
 
 
 class ExponentialTracker:

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from mha_lab.attention.multihead.padding import attend_without_padding
 from mha_lab.attention.multihead.together import attend_with_weights
-from mha_lab.recording.call_scores import Scores
-from mha_lab.recording.flex import FlexModification, is_flex_attention
+from mha_lab.recording.calls.flex import FlexModification, is_flex_attention
+from mha_lab.recording.calls.mha import scores_of_mha
+from mha_lab.recording.calls.scores import Scores
+from mha_lab.recording.calls.sdpa import as_autocast, scores_of_sdpa
 from mha_lab.recording.heads import HeadsOf
-from mha_lab.recording.mha_call import scores_of_mha
-from mha_lab.recording.sdpa_call import as_autocast, scores_of_sdpa
 
 
 def scores_of_flex(

@@ -8,7 +8,7 @@ from enum import Enum
 
 from torch import Tensor
 
-from mha_lab.recording.products import Meeting
+from mha_lab.recording.by_hand.products import Meeting
 
 
 class Part(Enum):

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_lab.recording.moves import function_name
+from mha_lab.recording.by_hand.moves import function_name
 
 # Where each has its axis among its arguments, and the axis where none is given.
 _NAMES = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from mha_lab.recording.softmaxes import Fate, Softmax
+from mha_lab.recording.by_hand.softmaxes import Fate, Softmax
 
 
 @dataclass(frozen=True)

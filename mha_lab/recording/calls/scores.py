@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_lab.recording.flex import FlexModification
+from mha_lab.recording.calls.flex import FlexModification
 from mha_lab.recording.shared_keys import shared_keys
 
 

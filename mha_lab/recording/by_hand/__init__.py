@@ -1,0 +1,1 @@
+"""Softmaxes that a model computes by itself, followed until they meet values."""

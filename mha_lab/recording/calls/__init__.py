@@ -1,0 +1,1 @@
+"""From a call of an attention function to its scores."""
