@@ -1,8 +1,8 @@
 """Softmaxes that are written out: exponentials of scores, divided by their own sum.
 
 An exponential may be anything: a scale, a gate, a kernel. So nothing is said of one until it, or
-its product with values, is divided by a sum of it (:mod:`mha_lab.recording.by_hand.quotients` knows
-by which functions). The logarithm of a sum counts too: ``(s - s.logsumexp(-1, keepdim=True)).exp()``.
+its product with values, is divided by a sum of it; ``quotients.py`` knows by which functions. The
+logarithm of a sum counts too: ``(s - s.logsumexp(-1, keepdim=True)).exp()``.
 """
 
 from __future__ import annotations
