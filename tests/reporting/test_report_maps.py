@@ -104,3 +104,14 @@ def test_the_report_links_a_page_with_all_maps(tmp_path, monkeypatch):
     page = (tmp_path / "report/attention_maps.html").read_text()
     assert '"vs":"custom"' in page
     assert "encoder.1" in page
+
+
+def test_of_many_groups_the_page_shows_those_that_stand_side_by_side(tmp_path, monkeypatch):
+    from mha_lab.cli import run
+
+    for lr in range(5):
+        write_maps(write_run(tmp_path / "runs" / str(lr), lr=lr), (10,))
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", "runs", "by=optimizer.lr", "out=report"]) == 0
+    said = "Every layer and head of the first 4 of these runs, to look around in."
+    assert said in (tmp_path / "report/report.md").read_text()
