@@ -55,9 +55,9 @@ def test_images_in_every_layout(image):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"grid": (0, 3)}, r"grid=\(0, 3\) must be rows and columns of at least 1"),
-        ({"first": -1}, "first=-1 at least 0"),
-        ({"image": np.zeros((2, 3, 4, 5))}, r"image has shape \(2, 3, 4, 5\)"),
+        ({"grid": (0, 3)}, r"grid=\(0, 3\) must be \(rows, columns\), each an int of at least 1"),
+        ({"first": -1}, "first=-1 must be an int of at least 0"),
+        ({"image": np.zeros((2, 3, 4, 5))}, r"image is ndarray of shape \(2, 3, 4, 5\)"),
     ],
 )
 def test_images_that_cannot_be(change, message):
