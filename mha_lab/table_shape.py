@@ -96,5 +96,5 @@ def _on_lines(cell: str, marks: Sequence[str], is_number: bool) -> str:
 
 
 def _short_lines(name: str) -> str:
-    """``val/sequence_accuracy`` in three short lines, ``token accuracy`` in two."""
-    return re.sub(r"([._]|/(?=\w\w))|(?<!,) +", lambda found: (found[1] or "") + "\n", name)
+    """``model.embed_dim`` and ``token accuracy`` in two short lines; a word stays whole."""
+    return re.sub(r"(\.|/(?=\w\w))|(?<!,) +", lambda found: (found[1] or "") + "\n", name)

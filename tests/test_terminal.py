@@ -10,19 +10,19 @@ from mha_lab.terminal import relative, show_table, tracked, wrapped
 
 EXPECTED = """\
 outputs/multirun/a-name-longer-than-the-table
-     model.          val/
-     embed_          sequence_           bare
-run  dim             accuracy   loop, steps/s
-─────────────────────────────────────────────
-0    16              0.9985              71.1
-11   interval(8,64)  1                 101.25"""
+                     val/
+     model.          sequence           bare
+run  embed_dim       accuracy  loop, steps/s
+────────────────────────────────────────────
+0    16              0.9985             71.1
+11   interval(8,64)  1                101.25"""
 
 
 @pytest.mark.parametrize("width", ["20", "80", "300"])
 def test_words_stay_whole(width, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", width)
     show_table(
-        ("run", "model.embed_dim", "val/sequence_accuracy", "bare loop, steps/s"),
+        ("run", "model.embed_dim", "val/sequence accuracy", "bare loop, steps/s"),
         [("0", "16", "0.9985", "71.1"), ("11", "interval(8,64)", "1", "101.25")],
         title="outputs/multirun/a-name-longer-than-the-table",
         numeric=1,

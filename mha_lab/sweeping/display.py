@@ -3,6 +3,7 @@
 import statistics
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -88,10 +89,18 @@ class Display:
 def line(plan: Plan, result: Result) -> str:
     """A finished trial in one line."""
     found = [f"{name} {reached(name, value)}" for name, value in result.objectives.items()]
-    values = [f"{key}={number(value)}" for key, value in result.trial.params.items()]
+    names = _short_names(result.trial.params)
+    values = [f"{names[key]}={number(value)}" for key, value in result.trial.params.items()]
     cost = f"{result.attribute(STEPS, 0)} steps, {seconds(result.attribute(SECONDS, 0.0))} s"
     parts = (cost, *found, result.attribute(REASON), " ".join(values))
     return f"trial {result.trial.number:>3} {result.state:<8} " + "  ".join(p for p in parts if p)
+
+
+def _short_names(keys: Iterable[str]) -> dict[str, str]:
+    """Each key's last word, where no other key ends in it: the table below has them whole."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    counts = Counter(last.values())
+    return {key: word if counts[word] == 1 else key for key, word in last.items()}
 
 
 def status(plan: Plan, results: list[Result], size: int) -> str:

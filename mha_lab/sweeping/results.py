@@ -84,25 +84,35 @@ def write_csv(plan: Plan, results: list[Result]) -> None:
 
 
 def show(plan: Plan, results: list[Result]) -> None:
-    """Print the table."""
+    """Print the table: words to the left, numbers to the right."""
     objectives = plan.settings.objectives
+    words = [key for key in plan.space if _holds_words(key, results)]
+    numbers = [key for key in plan.space if key not in words]
     rows = [
         (
             f"{result.trial.number}{' ★' if result.is_best else ''}",
-            *(number(result.trial.params.get(key)) for key in plan.space),
+            result.state,
+            *(number(result.trial.params.get(key)) for key in (*words, *numbers)),
             *(reached(name, result.objectives.get(name)) for name in objectives),
             number(result.attribute(STEPS, None)),
             seconds(result.attribute(SECONDS, None)),
-            result.state,
         )
         for result in results[:MOST_ROWS]
     ]
-    columns = ("trial", *plan.space, *objectives, "steps", "seconds", "state")
-    show_table(columns, rows, title=f"sweep {plan.name}", spare=("seconds", "steps"))
+    reached_names = [name.replace("_", " ") for name in objectives]
+    columns = ("trial", "state", *words, *numbers, *reached_names, "steps", "seconds")
+    numeric = len(numbers) + len(objectives) + 2
+    title = f"sweep {plan.name}"
+    show_table(columns, rows, title=title, numeric=numeric, spare=("seconds", "steps"))
     if any(result.trial.state == TrialState.PRUNED for result in results[:MOST_ROWS]):
         print("of a pruned trial, the best that it reached before it was stopped")
     if len(results) > MOST_ROWS:
         print(f"{len(results) - MOST_ROWS} more in {plan.folder / CSV}")
+
+
+def _holds_words(key: str, results: Sequence[Result]) -> bool:
+    values = (result.trial.params.get(key) for result in results)
+    return any(isinstance(value, str | bool) for value in values)
 
 
 def number(value: Any) -> str:
