@@ -1,8 +1,7 @@
-"""What the Attention tab's page may ask: runs, the maps of a run, one map, head scores."""
+"""What the Attention tab's page may ask: runs, the maps of a run, maps, head scores, or a start."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,8 @@ from tensorboard import plugin_util
 from tensorboard.backend import http_util
 from werkzeug import Request, Response
 
-from mha_lab.tensorboard.page_data import about_heads, about_map, for_page, frame, natural
+from mha_lab.tensorboard.first_answer import Wanted, first_answer
+from mha_lab.tensorboard.listing import maps_of, reached, runs_of, scores_of
 from mha_lab.tensorboard.parameters import (
     BadRequestError,
     not_found,
@@ -22,18 +22,15 @@ from mha_lab.tensorboard.parameters import (
     whole_number,
     whole_numbers,
 )
-from mha_lab.tensorboard.series import Asker, AttentionSeries, Datum
-from mha_lab.view.header import DamagedMapError, Header
-from mha_lab.view.packed import unpack_codes
+from mha_lab.tensorboard.series import Asker, AttentionSeries, Blob, Datum
+from mha_lab.tensorboard.strings import sample_frame
+from mha_lab.view.header import DamagedMapError
 
 LARGEST_STEP = 2**63 - 1
 LARGEST_SAMPLE = 2**31 - 1
 MOST_STEPS = 64
 MOST_MAPS = 1024
-
-
 _BINARY = "application/octet-stream"
-_Found = tuple[bytes | DamagedMapError, bytes | DamagedMapError]
 
 
 class Answers:
@@ -51,34 +48,28 @@ class Answers:
 
     def runs(self, request: Request) -> Response:
         """Every run that has maps, with what tells the page that it has changed."""
-        runs = [
-            {
-                "run": run,
-                "maps": len(tags),
-                "last_step": max(series.max_step for series in tags.values()),
-                "last_wall_time": max(series.max_wall_time for series in tags.values()),
-            }
-            for run, tags in sorted(self._series.runs(_asker(request)).items())
-        ]
-        return _json(request, {"runs": runs})
+        return _json(request, {"runs": runs_of(self._series.runs(_asker(request)))})
+
+    def start(self, request: Request) -> Response:
+        """All that the first picture needs; see :func:`first_answer`."""
+        args = request.args
+        step = {"low": 0, "high": LARGEST_STEP}
+        wanted = Wanted(
+            run=text(args, "run") if "run" in args else None,
+            layer=text(args, "layer") if "layer" in args else None,
+            step=whole_number(args, "step", **step) if "step" in args else None,
+            sample=whole_number(args, "sample", low=0, high=LARGEST_SAMPLE),
+            maps=whole_number(args, "maps", low=0, high=MOST_STEPS),
+        )
+        return respond(request, first_answer(self._series, _asker(request), wanted), _BINARY)
 
     def maps(self, request: Request) -> Response:
         """The maps of one run: tag, name, and the step and time of each writing."""
         run = text(request.args, "run")
         listed, series = self._series.tags_and_steps(_asker(request), run)
-        about = {tag: about_map(listed[tag].plugin_content, tag) for tag in listed}
-        tags = sorted(listed.keys() & series.keys(), key=lambda tag: (about[tag][1], natural(tag)))
-        if not tags:
+        maps = maps_of(listed, series)
+        if not maps:
             not_found(f"There is no run {shown(run)} with attention maps.")
-        maps = [
-            {
-                "tag": tag,
-                "name": about[tag][0],
-                "steps": list(series[tag]),
-                "wall_times": [datum.wall_time for datum in series[tag].values()],
-            }
-            for tag in tags
-        ]
         return _json(request, {"run": run, "maps": maps})
 
     def map(self, request: Request) -> Response:
@@ -90,7 +81,7 @@ class Answers:
         datum = self._find(request, run, tag, step)
         try:
             [found] = self._load(request, [datum])
-            content = _frame(found, sample, datum)
+            content = sample_frame(found, sample, datum)
         except DamagedMapError as error:
             not_found(
                 f"Map {shown(tag)} of run {shown(run)} at step {step} cannot be shown: {error}."
@@ -119,7 +110,7 @@ class Answers:
         loaded = self._load(request, [datum for _, datum in wanted])
         for (tag, datum), found in zip(wanted, loaded, strict=True):
             try:
-                frames.append(_frame(found, sample, datum, tag=tag))
+                frames.append(sample_frame(found, sample, datum, tag=tag))
             except (DamagedMapError, BadRequestError):
                 continue
         return respond(request, b"".join(frames), _BINARY)
@@ -135,20 +126,13 @@ class Answers:
             series = self._series.steps(asker, run, now=True)
         if not series:
             not_found(f"There is no run {shown(run)} with attention maps.")
-        at = [
-            (step, tag, of_map[max(reached)])
-            for step in steps
-            for tag, of_map in sorted(series.items(), key=lambda pair: natural(pair[0]))
-            if (reached := [one for one in of_map if one <= step])
+        at = {step: reached(series, step) for step in steps}
+        read = [(datum, 0) for maps in at.values() for _, datum in maps]
+        blobs = iter(self._series.blobs(asker, read))
+        found = [
+            {"step": step, "maps": scores_of(maps, [next(blobs) for _ in maps])}
+            for step, maps in at.items()
         ]
-        blobs = self._series.blobs(asker, [(datum, 0) for _, _, datum in at])
-        answer: dict[int, list[dict[str, Any]]] = {step: [] for step in steps}
-        for (step, tag, datum), blob in zip(at, blobs, strict=True):
-            with contextlib.suppress(DamagedMapError):  # one must not hide the others
-                header = _header(blob)
-                about = {"tag": tag, "step": datum.step, "largest": header.coding.scale}
-                answer[step].append(about | about_heads(header))
-        found = [{"step": step, "maps": maps} for step, maps in answer.items()]
         return _json(request, {"run": run, "steps": found})
 
     def _steps(self, request: Request) -> list[int]:
@@ -166,7 +150,7 @@ class Answers:
             not_found(f"Map {shown(tag)} of run {shown(run)} has no step {step}.")
         return series[tag][step]
 
-    def _load(self, request: Request, data: Sequence[Datum]) -> list[_Found]:
+    def _load(self, request: Request, data: Sequence[Datum]) -> list[tuple[Blob, Blob]]:
         """The header and the codes of some maps, read side by side."""
         wanted = [(datum, which) for datum in data for which in (0, 1)]
         blobs = self._series.blobs(_asker(request), wanted)
@@ -185,27 +169,3 @@ def _json(request: Request, content: dict[str, Any]) -> Response:
 
 def _asker(request: Request) -> Asker:
     return Asker(plugin_util.context(request.environ), plugin_util.experiment_id(request.environ))
-
-
-def _frame(found: _Found, sample: int, datum: Datum, **more: Any) -> bytes:
-    """One sample of a map.
-
-    Raises:
-        DamagedMapError: It cannot be read.
-        BadRequestError: It has no such sample.
-    """
-    header = _header(found[0])
-    codes = unpack_codes(header, _whole(found[1]))
-    if sample >= header.shape[0]:
-        not_found(f"There is no sample {sample}; this map has {header.shape[0]}, counted from 0.")
-    return frame(for_page(header, sample, datum) | more, codes[sample])
-
-
-def _header(blob: bytes | DamagedMapError) -> Header:
-    return Header.from_json(_whole(blob))
-
-
-def _whole(blob: bytes | DamagedMapError) -> bytes:
-    if isinstance(blob, DamagedMapError):
-        raise blob
-    return blob

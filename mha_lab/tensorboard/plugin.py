@@ -64,6 +64,7 @@ class AttentionPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         }
         return files | {
             _PAGE: _app(_serve_page),
+            "/start": _app(self._answers.start),
             "/runs": _app(self._answers.runs),
             "/maps": _app(self._answers.maps),
             "/map": _app(self._answers.map),

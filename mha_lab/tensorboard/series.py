@@ -34,6 +34,7 @@ class Direct(NamedTuple):
 
 Datum: TypeAlias = provider.BlobSequenceDatum | Direct
 Steps = dict[int, Datum]
+Blob: TypeAlias = bytes | DamagedMapError
 
 
 class Asker(NamedTuple):
@@ -126,13 +127,11 @@ class AttentionSeries:
             for event in written
         ]
 
-    def blobs(
-        self, asker: Asker, wanted: Sequence[tuple[Datum, int]]
-    ) -> list[bytes | DamagedMapError]:
+    def blobs(self, asker: Asker, wanted: Sequence[tuple[Datum, int]]) -> list[Blob]:
         """The strings (datum, 0 or 1), read side by side; an error in place of a missing one."""
         return list(self._pool.map(lambda pair: self._blob(asker, *pair), wanted))
 
-    def _blob(self, asker: Asker, datum: Datum, index: int) -> bytes | DamagedMapError:
+    def _blob(self, asker: Asker, datum: Datum, index: int) -> Blob:
         if self._data is None or len(datum.values) != 2:
             return DamagedMapError(f"it has {len(datum.values)} parts instead of 2")
         if isinstance(datum, Direct):

@@ -19,7 +19,8 @@ from mha_lab.tensorboard.plugin import STATIC, AttentionPlugin, AttentionPluginL
 from mha_lab.tensorboard.writer import write_attention
 from mha_lab.view.codec import Coding, decode
 
-TAG = "attention/encoder.layers.0.self_attn"
+TAGS = [f"attention/encoder.layers.{i}.self_attn" for i in (0, 2, 10)]
+TAG = TAGS[0]
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,38 @@ def test_several_maps_in_one_answer(app):
     assert app.get("/several", run="none", tag=TAG, step=0, sample=0).data == b""
 
 
+def first_answer(app, **parameters):
+    content = app.get("/start", **({"sample": 0, "maps": 0} | parameters)).data
+    [length] = struct.unpack("<I", content[:4])
+    return json.loads(content[4 : 4 + length]), content[4 + length :]
+
+
+def test_the_first_answer_says_what_the_others_say(app):
+    about, rest = first_answer(app, run="one", step=7, sample=1, maps=2, layer=TAGS[2])
+    assert about["runs"] == app.get("/runs").json["runs"]
+    assert about["maps"] == app.get("/maps", run="one").json["maps"]
+    assert (about["run"], about["step"]) == ("one", 5)  # the last of the layer's up to 7
+    assert about["scores"] == app.get("/scores", run="one", step=5).json["steps"][0]["maps"]
+    alone = [app.get("/several", run="one", tag=TAGS[i], step=5, sample=1).data for i in (2, 0, 1)]
+    assert rest == b"".join(alone)
+
+
+def test_the_first_answer_chooses_as_the_page_does(app):
+    about, rest = first_answer(app)
+    assert (about["run"], about["step"]) == ("two", 0)  # written last
+    assert rest == app.get("/several", run="two", tag="attention/decoder", step=0, sample=0).data
+    about, rest = first_answer(app, run="one", layer="none")
+    assert about["step"] == 9
+    assert rest == app.get("/several", run="one", tag=TAGS[0], step=9, sample=0).data
+
+
+def test_the_first_answer_without_what_was_chosen(app):
+    runs = app.get("/runs").json["runs"]
+    assert first_answer(app, run="three") == ({"runs": runs, "run": None, "bytes": 0}, b"")
+    about, rest = first_answer(app, run="one", sample=2)
+    assert (about["run"], rest) == ("one", b"")
+
+
 def test_scores_are_those_of_the_last_step_reached(app):
     [at_seven, at_nine] = app.get("/scores", run="one", step=[7, 9]).json["steps"]
     assert (at_seven["step"], at_nine["step"]) == (7, 9)
@@ -169,8 +202,8 @@ odd = st.one_of(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    st.sampled_from(["/map", "/maps", "/several", "/scores", "/runs"]),
-    st.dictionaries(st.sampled_from(["run", "tag", "step", "sample", "odd"]), odd),
+    st.sampled_from(["/map", "/maps", "/several", "/scores", "/runs", "/start"]),
+    st.dictionaries(st.sampled_from(["run", "tag", "layer", "step", "sample", "maps", "odd"]), odd),
 )
 @example("/map", {"run": "one", "tag": HOSTILE, "step": "5", "sample": "0"})
 @example("/map", {"run": "one", "tag": TAG, "step": "-0", "sample": "0"})

@@ -63,7 +63,7 @@ export class Page {
       this.state = parse(host.readAddress());
       this.update();
     });
-    new ResizeObserver(() => this.redraw()).observe(this.stage.node);
+    new ResizeObserver(() => this.stage.unsettle()).observe(this.stage.node);
     return this.catalog.refresh();
   }
 

@@ -66,6 +66,7 @@ export class Catalog {
   }
 }
 
-function version({ maps, last_step: step, last_wall_time: time }) {
+/** What of a run tells that it was written to. */
+export function version({ maps, last_step: step, last_wall_time: time }) {
   return `${maps} ${step} ${time}`;
 }

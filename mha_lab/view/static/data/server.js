@@ -1,8 +1,11 @@
 /** Maps from TensorBoard's server. A source has runs(), maps(run), map(...), scores(...), ahead(...) and mapsAhead(...). */
 
+import { version } from "./catalog.js";
 import { SourceError } from "./errors.js";
 import { MapData } from "./map_data.js";
 import { Memory } from "./memory.js";
+
+const LAYER_PX = 150; // of a layer in an overview, more or less
 
 export class ServerSource {
   /** @param {URL} base: where the routes are. */
@@ -10,6 +13,32 @@ export class ServerSource {
     this.base = base;
     this.grows = true; // training may go on
     this.memory = new Memory();
+    this.first = null; // the answer to begin()
+    this.listed = null; // the run whose maps came with it, and they
+  }
+
+  /** Ask in one request for all that the first picture of what is chosen needs. */
+  begin({ run, layer, step, sample, view, order }) {
+    const isOverview = view === "overview" && order === "model";
+    const maps = isOverview ? Math.min(64, Math.ceil(window.innerHeight / LAYER_PX)) : 0;
+    const given = Object.entries({ run, layer, step, sample, maps }).filter(([, value]) => value !== null);
+    this.first = this.ask("start", Object.fromEntries(given))
+      .then(async (response) => this.remember(frames(await response.arrayBuffer()), sample))
+      .catch(() => null); // then everything is asked for by itself, and what fails says why
+  }
+
+  /** Put what came where it will be asked for; the runs, which are asked for first. */
+  remember([[about], ...maps], sample) {
+    const { runs, run, step, scores } = about;
+    if (run === null) return runs;
+    this.listed = about;
+    const known = version(runs.find((one) => one.run === run));
+    this.memory.get(scoresKey(run, step, known), async () => scoresByTag(scores));
+    for (const [header, codes] of maps) {
+      const entry = about.maps.find(({ tag }) => tag === header.tag);
+      this.memory.get(keyOf(run, entry, header.step, sample), async () => new MapData(header, codes));
+    }
+    return runs;
   }
 
   async ask(route, parameters) {
@@ -32,11 +61,16 @@ export class ServerSource {
 
   /** [{run, maps, last_step, last_wall_time}] */
   async runs() {
-    return (await (await this.ask("runs", {})).json()).runs;
+    const first = await this.first;
+    this.first = null;
+    return first ?? (await (await this.ask("runs", {})).json()).runs;
   }
 
   /** The maps of a run: [{tag, name, steps, wall_times}]. */
   async maps(run) {
+    const { listed } = this;
+    this.listed = null;
+    if (listed?.run === run) return listed.maps;
     return (await (await this.ask("maps", { run })).json()).maps;
   }
 
@@ -91,10 +125,14 @@ export class ServerSource {
     for (const own of step) {
       this.memory.get(scoresKey(run, own, version), async () => {
         const { maps } = (await answer).steps.find((one) => one.step === own);
-        return { byTag: new Map(maps.map((one) => [one.tag, one])) };
+        return scoresByTag(maps);
       });
     }
   }
+}
+
+function scoresByTag(maps) {
+  return { byTag: new Map(maps.map((one) => [one.tag, one])) };
 }
 
 /** The time of writing is part of the key: a run that is started afresh is read afresh. */

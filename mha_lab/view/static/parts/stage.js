@@ -113,6 +113,11 @@ export class Stage {
     frame.view.draw(pane, scene, width - 2, height - 2);
   }
 
+  /** There is another room for all of it: views may be drawn anew, each when its own is told. */
+  unsettle() {
+    for (const frame of this.frames) frame.settled = false;
+  }
+
   /** What lies above a view changed its room: draw once more, but not without end. */
   resized(frame, { width, height }) {
     if (!width || !height || (frame.size?.width === width && frame.size.height === height)) return;

@@ -31,6 +31,7 @@ export class OverviewView {
     // As high as they will be, so that nothing moves when they are drawn.
     const { rows, columns } = pane.whole;
     this.node.style.setProperty("--shape", columns ? Math.max(0.1, Math.min(1, rows / columns)) : 0.5);
+    this.node.style.setProperty("--layer", `${Math.ceil((most * (this.size + 14)) / width) * (this.size + 32)}px`);
     const signature = JSON.stringify([
       pane.run, scene.order, wanted.map(({ tag, head }) => [tag, head]),
     ]);
@@ -68,7 +69,7 @@ export class OverviewView {
     this.node.replaceChildren();
     this.node.classList.toggle("ranked", !byLayer);
     let [section, tag] = [null, null];
-    this.tileOf = new Map();
+    this.tilesOf = new Map();
     wanted.forEach((one, place) => {
       if (section === null || (byLayer && one.tag !== tag)) {
         tag = one.tag;
@@ -80,9 +81,17 @@ export class OverviewView {
       const tile = this.makeTile(one, byLayer ? null : place + 1);
       section.append(tile.node);
       this.tiles.push(tile);
-      this.tileOf.set(tile.node, tile);
-      this.seen.observe(tile.node);
+      this.watch(byLayer ? section : tile.node, tile);
     });
+  }
+
+  /** A layer comes into sight as a whole, a ranked tile by itself. */
+  watch(node, tile) {
+    if (this.tilesOf.has(node)) this.tilesOf.get(node).push(tile);
+    else {
+      this.tilesOf.set(node, [tile]);
+      this.seen.observe(node);
+    }
   }
 
   makeTile({ tag, head }, place) {
@@ -105,10 +114,9 @@ export class OverviewView {
   onSeen(entries) {
     const seen = [];
     for (const { target, isIntersecting } of entries) {
-      const tile = this.tileOf.get(target);
-      if (!tile) continue;
-      tile.visible = isIntersecting;
-      if (isIntersecting) seen.push(tile);
+      const tiles = this.tilesOf.get(target) ?? [];
+      for (const tile of tiles) tile.visible = isIntersecting;
+      if (isIntersecting) seen.push(...tiles);
     }
     this.paintAll(seen);
   }
