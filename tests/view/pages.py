@@ -109,8 +109,9 @@ class Opened:
         """Where a cell of one of the maps lies on the page."""
         canvas = self.get(".heatmap canvas").nth(map_index)
         box = canvas.bounding_box()
-        left, top, cell = (float(part) for part in canvas.get_attribute("data-cells").split())
-        return box["x"] + left + (key + 0.5) * cell, box["y"] + top + (query + 0.5) * cell
+        left, top, wide = (float(part) for part in canvas.get_attribute("data-cells").split())
+        high = float(canvas.get_attribute("data-high"))
+        return box["x"] + left + (key + 0.5) * wide, box["y"] + top + (query + 0.5) * high
 
     def told(self) -> list[str]:
         """The texts of the tooltip: query and key of each pane."""

@@ -293,6 +293,41 @@ def test_what_cannot_be_seen_or_turns_the_text_is_replaced(page, tmp_path):
     assert not set("\u202e\u200b\u200d\u2066\x00") & set(shown)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(3, 293), (293, 3)])
+def test_a_long_map_is_no_thread(page, tmp_path, rows, columns):
+    """Its cells are not square, on the page, under the pointer and in pictures."""
+    weights = patterned(2, rows, columns)
+    tokens = [[f"q{i}" for i in range(rows)]], [[f"k{i}" for i in range(columns)]]
+    maps = Gallery([AttentionMap("cross", weights, "cross").with_tokens(*tokens)])
+    for view in ("heads", "map"):
+        page.open(maps.save(tmp_path / "a.html"), view=view)
+        box = page.get(".heatmap canvas").first.bounding_box()
+        assert min(box["width"], box["height"]) > 36
+        page.page.mouse.move(*page.cell(rows - 1, columns - 2))
+        assert page.told() == [f"q{rows - 1}  {rows - 1}", f"k{columns - 2}  {columns - 2}"]
+    picture = Image.open(io.BytesIO(download(page, "PNG")))
+    assert min(picture.size) > 72 + 20
+    page.button("All layers").click()
+    page.page.wait_for_function("document.querySelector('.thumbnail canvas').width !== 300")
+    box = page.get(".thumbnail canvas").first.bounding_box()
+    assert min(box["width"], box["height"]) == pytest.approx(104 / 6, abs=1)
+
+
+def test_tiles_that_are_ranked_otherwise_are_moved(page, tmp_path):
+    page.open(make_maps(3, 5, 13).save(tmp_path / "a.html"), view="overview", order="high")
+    names = page.get(".thumbnail").evaluate_all("all => all.map((one) => (one.own = one.title))")
+    page.button("Low").click()
+    page.until_state(order="low")
+    page.page.wait_for_function(f"document.querySelector('.thumbnail').title !== {names[0]!r}")
+    tiles = page.get(".thumbnail")
+    titles = tiles.evaluate_all("all => all.map((one) => one.title)")
+    assert sorted(titles) == sorted(names)
+    assert tiles.evaluate_all("all => all.map((one) => one.own)") == titles
+    assert page.get(".thumbnail .place").all_text_contents() == [f"{i}" for i in range(1, 16)]
+    values = [float(text) for text in page.get(".thumbnail .score").all_text_contents()]
+    assert values == sorted(values)
+
+
 @pytest.mark.parametrize("length", [64, 200])
 def test_pictures_of_long_maps_have_their_tokens(page, tmp_path, length):
     page.open(make_maps(1, 2, length).save(tmp_path / "a.html"), view="map", head=0)

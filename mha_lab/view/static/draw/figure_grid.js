@@ -5,6 +5,7 @@ import { svg } from "./dom.js";
 import { axes, image, roomFor, round, tableOf, text } from "./figure_parts.js";
 import { fullHeadName, score, words } from "./format.js";
 import { css } from "./palette.js";
+import { stretched } from "./raster.js";
 
 const MOST_RECTANGLES = 40000; // beyond this, maps go in as images
 const GAP = 22;
@@ -22,7 +23,8 @@ export function grid(heads, columns, size, pane, scene) {
   const isLabelled = hasTokens || cell >= 9;
   const left = isLabelled ? roomFor(map.queryTokens, map.rows, map.queryAt) : 0;
   const top = 20 + (isLabelled ? roomFor(map.keyTokens, map.columns, map.keyAt) : 0);
-  const [w, h] = [map.columns * cell, map.rows * cell];
+  const sides = stretched(map, cell);
+  const [w, h] = [map.columns * sides.wide, map.rows * sides.high];
   const asImages = heads.length * map.rows * map.columns * scene.shown.length > MOST_RECTANGLES;
   const nodes = heads.map((head, i) => {
     const [x, y] = [(i % columns) * (left + w + GAP), Math.floor(i / columns) * (top + h + GAP)];
@@ -31,9 +33,9 @@ export function grid(heads, columns, size, pane, scene) {
     return svg(
       "g", { transform: `translate(${x} ${y})` },
       text(left, 12, name, { "font-weight": 600 }),
-      ...(isLabelled ? axes(map, left, top, cell, scene) : []),
+      ...(isLabelled ? axes(map, left, top, sides, scene) : []),
       svg("rect", { x: left, y: top, width: w, height: h, fill: scene.theme.blocked }),
-      svg("g", { transform: `translate(${left} ${top})` }, asImages ? image(map, head, w, h, scene) : cells(map, head, cell, scene)),
+      svg("g", { transform: `translate(${left} ${top})` }, asImages ? image(map, head, w, h, scene) : cells(map, head, sides, scene)),
       svg("rect", { x: left, y: top, width: w, height: h, fill: "none", stroke: scene.theme.rule }),
     );
   });
@@ -46,7 +48,7 @@ export function grid(heads, columns, size, pane, scene) {
 }
 
 /** The cells as rectangles, neighbours of one colour as one. */
-function cells(map, head, cell, scene) {
+function cells(map, head, { wide, high }, scene) {
   const places = levels(map, head, scene.scale);
   const table = tableOf(map, scene);
   const group = svg("g", { "shape-rendering": "crispEdges" });
@@ -58,7 +60,7 @@ function cells(map, head, cell, scene) {
       if (place !== -1) {
         const fill = place === -2 ? "#d62878" : css(table, place);
         group.append(svg("rect", {
-          x: round(k * cell), y: round(q * cell), width: round((end - k) * cell), height: round(cell), fill,
+          x: round(k * wide), y: round(q * high), width: round((end - k) * wide), height: round(high), fill,
         }));
       }
       k = end;

@@ -41,16 +41,15 @@ export function roomFor(tokens, length, at) {
   return Math.ceil(most) + 8;
 }
 
-export function axes(map, left, top, cell, scene) {
+export function axes(map, left, top, { wide, high }, scene) {
   const nodes = [];
   const style = { "font-family": MONO, "font-size": 11, fill: scene.theme.muted };
-  const every = Math.ceil(LINE / cell);
-  for (let q = 0; q < map.rows; q += every) {
-    const y = top + (q + 0.5) * cell + 4;
+  for (let q = 0; q < map.rows; q += Math.ceil(LINE / high)) {
+    const y = top + (q + 0.5) * high + 4;
     nodes.push(text(left - 5, y, shorten(label(map.queryTokens, q, map.queryAt), LONGEST), { ...style, "text-anchor": "end" }));
   }
-  for (let k = 0; k < map.columns; k += every) {
-    const [x, y] = [left + (k + 0.5) * cell + 4, top - 5];
+  for (let k = 0; k < map.columns; k += Math.ceil(LINE / wide)) {
+    const [x, y] = [left + (k + 0.5) * wide + 4, top - 5];
     const turned = { ...style, transform: `rotate(-90 ${x} ${y})` };
     nodes.push(text(x, y, shorten(label(map.keyTokens, k, map.keyAt), LONGEST), turned));
   }

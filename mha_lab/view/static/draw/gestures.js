@@ -30,8 +30,8 @@ export function handle(heatmap) {
     if (drag.frames) heatmap.showBox((drag.spans = framed(heatmap, drag.start, event)));
     else {
       // By pixels: the axes may change their width while the window moves.
-      const { cell } = heatmap.layout;
-      const by = { query: Math.round((drag.y - event.clientY) / cell), key: Math.round((drag.x - event.clientX) / cell) };
+      const { wide, high } = heatmap.layout;
+      const by = { query: Math.round((drag.y - event.clientY) / high), key: Math.round((drag.x - event.clientX) / wide) };
       if (by.query || by.key) heatmap.onWindow(moved(drag.map, by));
     }
   });

@@ -5,6 +5,7 @@ import { label, shorten } from "./format.js";
 import { handle } from "./gestures.js";
 import { LONGEST_LABEL, paint } from "./heatmap_paint.js";
 import { textWidth } from "./measure.js";
+import { stretched } from "./raster.js";
 
 const LARGEST_CELL = 56;
 
@@ -36,7 +37,8 @@ export class Heatmap {
     this.canvas.setAttribute("aria-label", `${name}: ${map.rows} queries by ${map.columns} keys`);
     const layout = (this.layout = this.measure(map, width, height));
     const context = sized(this.canvas, layout.width, layout.height);
-    this.canvas.dataset.cells = `${layout.left} ${layout.top} ${layout.cell}`; // where they lie, for scripts
+    this.canvas.dataset.cells = `${layout.left} ${layout.top} ${layout.wide}`; // where they lie, for scripts
+    this.canvas.dataset.high = layout.high;
     paint(context, this, scene);
     this.crosshair(null);
   }
@@ -50,20 +52,21 @@ export class Heatmap {
     let cell = Math.min((width - left - 1) / map.columns, (height - top - 1) / map.rows);
     cell = Math.min(LARGEST_CELL, Math.max(cell, 0.25));
     if (cell >= 9) cell = Math.floor(cell * ratio) / ratio; // whole pixels, for lines between
+    const { wide, high } = stretched(map, cell);
     return {
-      left, top, cell, labelled,
-      width: left + map.columns * cell + 1,
-      height: top + map.rows * cell + 1,
+      left, top, cell, wide, high, labelled,
+      width: left + map.columns * wide + 1,
+      height: top + map.rows * high + 1,
     };
   }
 
   /** The cell under the pointer, and where in it: fractions of a cell from the map's corner. */
   cellAt(event) {
     const box = this.canvas.getBoundingClientRect();
-    const { left, top, cell } = this.layout;
+    const { left, top, wide, high } = this.layout;
     return {
-      key: (event.clientX - box.left - left) / cell,
-      query: (event.clientY - box.top - top) / cell,
+      key: (event.clientX - box.left - left) / wide,
+      query: (event.clientY - box.top - top) / high,
     };
   }
 
@@ -78,8 +81,8 @@ export class Heatmap {
   /** Where a cell's middle lies on the page. */
   pointOf(query, key) {
     const box = this.canvas.getBoundingClientRect();
-    const { left, top, cell } = this.layout;
-    return { x: box.left + left + (key + 0.5) * cell, y: box.top + top + (query + 0.5) * cell };
+    const { left, top, wide, high } = this.layout;
+    return { x: box.left + left + (key + 0.5) * wide, y: box.top + top + (query + 0.5) * high };
   }
 
   /** Highlight a row and a column, or nothing; places that this map lacks are ignored. */
@@ -88,17 +91,16 @@ export class Heatmap {
     for (const node of [this.row, this.column]) node.hidden = !here;
     for (const node of [this.rowChip, this.columnChip]) node.hidden = true;
     if (!here) return;
-    const { left, top, cell, width, height } = this.layout;
-    const thickness = Math.max(cell, 2);
-    put(this.row, left, top + place.query * cell, width - left - 1, thickness);
-    put(this.column, left + place.key * cell, top, thickness, height - top - 1);
+    const { left, top, wide, high, width, height } = this.layout;
+    put(this.row, left, top + place.query * high, width - left - 1, Math.max(high, 2));
+    put(this.column, left + place.key * wide, top, Math.max(wide, 2), height - top - 1);
     if (!this.layout.labelled) return;
     this.rowChip.textContent = shorten(label(this.map.queryTokens, place.query, this.map.queryAt), 40);
     this.rowChip.style.transform =
-      `translate(${left - 3}px, ${top + (place.query + 0.5) * cell}px) translate(-100%, -50%)`;
+      `translate(${left - 3}px, ${top + (place.query + 0.5) * high}px) translate(-100%, -50%)`;
     this.columnChip.textContent = shorten(label(this.map.keyTokens, place.key, this.map.keyAt), 40);
     this.columnChip.style.transform =
-      `translate(${left + (place.key + 0.5) * cell}px, ${top - 3}px) rotate(-90deg) translate(0, -50%)`;
+      `translate(${left + (place.key + 0.5) * wide}px, ${top - 3}px) rotate(-90deg) translate(0, -50%)`;
     for (const chip of [this.rowChip, this.columnChip]) chip.hidden = chip.textContent === "";
   }
 
@@ -106,9 +108,9 @@ export class Heatmap {
   showBox(spans) {
     this.box.hidden = spans === null;
     if (spans === null) return;
-    const { left, top, cell } = this.layout;
-    const size = ([first, last]) => (last - first + 1) * cell;
-    put(this.box, left + spans.key[0] * cell, top + spans.query[0] * cell, size(spans.key), size(spans.query));
+    const { left, top, wide, high } = this.layout;
+    const size = ([first, last], cell) => (last - first + 1) * cell;
+    put(this.box, left + spans.key[0] * wide, top + spans.query[0] * high, size(spans.key, wide), size(spans.query, high));
   }
 }
 

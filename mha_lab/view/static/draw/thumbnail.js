@@ -9,7 +9,8 @@ import { placeAt, shrunk } from "./shrunk.js";
 export function drawThumbnail(canvas, map, head, { scale, table }, size) {
   const [width, height] = fitted(map, size);
   if (width === 0) return;
-  const isSmaller = width * (window.devicePixelRatio || 1) < map.columns;
+  const ratio = window.devicePixelRatio || 1;
+  const isSmaller = width * ratio < map.columns && height * ratio < map.rows;
   const context = sized(canvas, width, height, !isSmaller);
   if (!isSmaller) {
     drawPicture(context, picture(map, head, scale, table), 0, 0, width, height);

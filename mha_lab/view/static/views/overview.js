@@ -3,6 +3,7 @@
 import { look } from "../data/lens.js";
 import { el } from "../draw/dom.js";
 import { headName, score, visible, withoutFiller } from "../draw/format.js";
+import { NARROWEST } from "../draw/raster.js";
 import { drawThumbnail } from "../draw/thumbnail.js";
 import { roving } from "../parts/roving.js";
 
@@ -30,7 +31,7 @@ export class OverviewView {
     this.node.style.setProperty("--size", `${this.size}px`);
     // As high as they will be, so that nothing moves when they are drawn.
     const { rows, columns } = pane.whole;
-    this.node.style.setProperty("--shape", columns ? Math.max(0.1, Math.min(1, rows / columns)) : 0.5);
+    this.node.style.setProperty("--shape", columns ? Math.max(1 / NARROWEST, Math.min(1, rows / columns)) : 0.5);
     this.node.style.setProperty("--layer", `${Math.ceil((most * (this.size + 14)) / width) * (this.size + 32)}px`);
     const signature = JSON.stringify([
       pane.run, scene.order, wanted.map(({ tag, head }) => [tag, head]),
@@ -63,7 +64,12 @@ export class OverviewView {
     }
   }
 
+  /** Tiles that were ranked otherwise are moved; the one that is in use stays so. */
   build(wanted, byLayer) {
+    const isSame = !byLayer && this.rankedRun === this.pane.run;
+    const known = new Map(isSame ? this.tiles.map((tile) => [`${tile.head} ${tile.tag}`, tile]) : []);
+    const held = this.node.contains(document.activeElement) ? document.activeElement : null;
+    this.rankedRun = byLayer ? null : this.pane.run;
     this.seen.disconnect();
     this.tiles = [];
     this.node.replaceChildren();
@@ -78,11 +84,13 @@ export class OverviewView {
         if (byLayer) this.node.append(el("h3", { title: visible(tag) }, visible(name)));
         this.node.append(section);
       }
-      const tile = this.makeTile(one, byLayer ? null : place + 1);
+      const tile = known.get(`${one.head} ${one.tag}`) ?? this.makeTile(one, byLayer);
+      if (!byLayer) tile.place.textContent = place + 1;
       section.append(tile.node);
       this.tiles.push(tile);
       this.watch(byLayer ? section : tile.node, tile);
     });
+    if (held?.isConnected) held.focus({ preventScroll: true });
   }
 
   /** A layer comes into sight as a whole, a ranked tile by itself. */
@@ -94,21 +102,22 @@ export class OverviewView {
     }
   }
 
-  makeTile({ tag, head }, place) {
+  makeTile({ tag, head }, byLayer) {
     const name = headName(this.pane.headsOf(tag), head);
     const canvas = el("canvas", { "aria-hidden": "true" });
     const value = el("span.score");
     const layer = visible(this.pane.shortName(tag));
-    const caption = place === null
+    const place = byLayer ? null : el("span.place");
+    const caption = byLayer
       ? [el("span", {}, name.replace("head ", ""))]
-      : [el("span.place", {}, `${place}`), el("span.layer", {}, ...breakable(`${withoutFiller(layer)} · ${name.replace("head ", "")}`))];
+      : [place, el("span.layer", {}, ...breakable(`${withoutFiller(layer)} · ${name.replace("head ", "")}`))];
     const node = el(
       "button.thumbnail",
       { type: "button", title: `${layer}, ${name}`, onclick: () => this.choose(tag, head) },
       el("span.picture", {}, canvas),
       el("span.caption", {}, ...caption, value),
     );
-    return { node, canvas, tag, head, score: value, visible: false, drawn: null };
+    return { node, canvas, tag, head, place, score: value, visible: false, drawn: null };
   }
 
   onSeen(entries) {
