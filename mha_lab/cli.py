@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
-from mha_lab.terminal import wrapped
+from mha_lab.terminal import wrapped, wrapped_help
 
 COMMANDS = {
     "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
@@ -54,7 +54,7 @@ def run(argv: Sequence[str]) -> int:
         The exit code: 0 well, 1 a run that failed, 2 a mistake in what was asked for.
     """
     if not argv or argv[0] in ("-h", "--help", "help"):
-        print(usage())
+        print(wrapped_help(usage(), sys.stdout))
         return 0
     if argv[0] == "--version":
         from mha_lab import __version__
@@ -72,7 +72,9 @@ def run(argv: Sequence[str]) -> int:
         module = importlib.import_module(f"mha_lab.commands.{command}")
         if any(word in ("-h", "--help") for word in arguments):
             # Most commands have one text; bench has one for each of what it measures.
-            print(module.help_text(arguments) if hasattr(module, "help_text") else module.__doc__)
+            has_many = hasattr(module, "help_text")
+            told = module.help_text(arguments) if has_many else module.__doc__ or ""
+            print(wrapped_help(told, sys.stdout))
             return 0
         _check_words(arguments)
         _check_working_folder()

@@ -1,5 +1,6 @@
 """Tables and paths in the terminal."""
 
+import re
 import shlex
 import shutil
 import textwrap
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 _Item = TypeVar("_Item")
+_FEWEST, _DEEP = 12, 6  # columns that what goes on needs; where it goes on without them
 
 
 def relative(path: Path) -> str:
@@ -28,7 +30,7 @@ def wrapped(text: str, stream: IO[str], *, indent: int = 0) -> str:
     """
     if not stream.isatty():
         return text
-    width = max(indent + 20, shutil.get_terminal_size().columns)
+    width = max(indent + _FEWEST, shutil.get_terminal_size().columns)
     return textwrap.fill(
         text,
         width,
@@ -38,6 +40,39 @@ def wrapped(text: str, stream: IO[str], *, indent: int = 0) -> str:
         drop_whitespace=True,
         replace_whitespace=False,
     )
+
+
+def wrapped_help(text: str, stream: IO[str]) -> str:
+    """A help text as wide as a terminal: what is told of a word goes on below where it begins."""
+    if not stream.isatty():
+        return text
+    lines = [""]
+    for line in text.splitlines():
+        before, indent = lines[-1], _indent(line)
+        # Lines of one sentence are one, or each would end in a short line of its own.
+        tells = bool(before) and (_told_at(before) > _indent(before) or not _indent(before))
+        goes_on = tells and line and not before.endswith(":") and indent == _told_at(before)
+        lines[-1:] = [f"{before} {line.lstrip()}"] if goes_on else [before, line]
+    return "\n".join(wrapped(line, stream, indent=_below(line)) for line in lines[1:])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _told_at(line: str) -> int:
+    """Where a line begins to tell: at its description, if it has one."""
+    found = re.match(r" +\S.*?\S {2,}| *", line)
+    return len(found[0]) if found else 0
+
+
+def _below(line: str) -> int:
+    """Where it goes on: at its description, if the words of that have the room."""
+    at, most = _told_at(line), shutil.get_terminal_size().columns
+    longest = max(map(len, line[at:].split()), default=0)
+    has_room = at + max(longest, _FEWEST) <= most
+    is_told_nothing_of = at == _indent(line) and 0 < at < _DEEP
+    return at if has_room and not is_told_nothing_of else _DEEP
 
 
 def setting(name: str, folder: Path) -> str:

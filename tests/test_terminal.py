@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mha_lab.terminal import relative, show_table, tracked, wrapped
+from mha_lab.terminal import relative, show_table, tracked, wrapped, wrapped_help
 
 EXPECTED = """\
 outputs/multirun/a-name-longer-than-the-table
@@ -68,6 +68,24 @@ def test_words_of_a_sentence_stay_whole_in_a_terminal(monkeypatch: pytest.Monkey
         "  or another folder",
     ]
     assert wrapped(text, io.StringIO()) == text
+
+
+def test_a_help_text_goes_on_below_where_a_description_begins(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    text = (
+        "Usage:\n  bench loop   the harness against\n               a bare loop\n\n"
+        "One sentence that goes on,\nand ends here."
+    )
+    assert wrapped_help(text, Terminal()).splitlines() == [
+        "Usage:",
+        "  bench loop   the harness",
+        "               against a bare",
+        "               loop",
+        "",
+        "One sentence that goes on, and",
+        "ends here.",
+    ]
+    assert wrapped_help(text, io.StringIO()) == text
 
 
 def test_items_with_a_bar_are_all_there_and_print_nothing_where_it_is_piped(

@@ -31,12 +31,12 @@ def main(arguments: Sequence[str]) -> int:
             )
     for group in arguments or sorted(known, key=_rank):
         found = options(group)
-        width = max(16, *(len(name) for name in found))
+        width = max(15, *(len(name) for name in found))
         print(_heading(group))
         own = own_positions(group)
         for name, line in found.items():
             brings = f"; position of its own: {own[name]}" if name in own else ""
-            print(wrapped(f"  {name:<{width}} {line}{brings}", sys.stdout, indent=width + 3))
+            print(wrapped(f"  {name:<{width}}  {line}{brings}", sys.stdout, indent=width + 4))
     return 0
 
 

@@ -1,6 +1,6 @@
 """Figures of accuracy at lengths: lines by length, and a map of tasks and variants."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
     if not lines:
         return None
     is_beyond = any(span and max(stats) > span[1] for _, (stats, span) in lines)
+    # Panels share one axis: it must hold the lines of all, not of the one that is drawn last.
+    limits, ticks = drawing.share_axis(*_range(stats for _, (stats, _) in lines))
 
     def draw(axes: Axes, line: tuple[dict[int, Stat], Any], colour: str) -> float:
         stats, span = line
@@ -37,7 +39,6 @@ def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
         sd = np.array([stat.sd or 0.0 for stat in stats.values()])
         axes.plot(lengths, mean, "-o", color=colour, lw=1.8, ms=3.5, mew=0)
         drawing.band(axes, lengths, mean, sd, colour, 0.0, 1.0)
-        limits, ticks = drawing.share_axis(*axes.dataLim.intervaly)
         axes.set_ylim(limits)
         axes.set_yticks(ticks)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -53,6 +54,15 @@ def accuracy_by_length(groups: Sequence[Group]) -> Picture | None:
         caption="Share of test sequences wholly right, by length; band: ± one standard deviation "
         f"over the runs.{told}{rest}",
         alt="sequence accuracy against length, a line a group",
+    )
+
+
+def _range(lines: Iterable[dict[int, Stat]]) -> tuple[float, float]:
+    """The lowest and the highest share that lines and their bands reach."""
+    stats = [stat for line in lines for stat in line.values()]
+    return (
+        max(0.0, min(stat.mean - (stat.sd or 0.0) for stat in stats)),
+        min(1.0, max(stat.mean + (stat.sd or 0.0) for stat in stats)),
     )
 
 

@@ -96,6 +96,20 @@ def test_every_number_of_groups_can_be_drawn(tmp_path, count):
         assert all(group.label in written for group in groups)
 
 
+def test_panels_of_accuracy_by_length_hold_every_line(tmp_path, monkeypatch):
+    kept: list[Figure] = []
+    monkeypatch.setattr(drawing, "picture", lambda figure, *_, **__: kept.append(figure))
+    for i in range(9):  # the lowest line is in the first panel
+        write_run(tmp_path / str(i), lr=0.001 * (i + 1), lengths={2: 1.0 if i else 0.3, 5: 1.0})
+    folders = sorted(tmp_path.iterdir())
+    length_figures.accuracy_by_length(group_runs(read_runs(folders), ["optimizer.lr"]))
+    panels = [axes for axes in kept[0].axes if axes.lines]
+    assert len(panels) == 9
+    for axes in panels:
+        assert axes.get_ylim()[0] < 0.3
+        assert axes.get_ylim()[1] > 1.0
+
+
 def test_what_was_not_logged_is_not_drawn(tmp_path):
     groups = group_runs(read_runs([write_run(tmp_path / "0")]), ["attention"])
     assert figures.learning_curves(groups, "val/unknown", "x") is None
