@@ -12,9 +12,11 @@ Exit code 1 where a check fails. From Python: mha_lab.testing.check_attention(My
 """
 
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from mha_lab.errors import UserError
@@ -91,9 +93,27 @@ def _passes(check: Callable[[Any], None], subject: Any) -> bool:
     try:
         check(subject)
     except Exception as error:  # a subject may fail in any way
-        reason = str(error) if isinstance(error, AssertionError) else repr(error)
+        reason = str(error) if isinstance(error, AssertionError) else f"{error!r}{_place(error)}"
         lines = reason.strip().splitlines() or [type(error).__name__]
         print(f"  FAILED  {name}", *(f"          {line}" for line in lines), sep="\n")
         return False
     print(f"  ok      {name}")
     return True
+
+
+def _place(error: Exception) -> str:
+    """The line of the subject that an error left, on a line of its own; nothing in libraries."""
+    ours = Path(__file__).parents[1]
+    checking = (Path(__file__), ours / "testing")
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in Path(frame.filename).parts
+        and Path(frame.filename).is_file()
+        and not any(Path(frame.filename).is_relative_to(place) for place in checking)
+    ]
+    if not frames:
+        return ""
+    own = [frame for frame in frames if not Path(frame.filename).is_relative_to(ours)]
+    last = (own or frames)[-1]
+    return f"\nin {Path(last.filename).name}, line {last.lineno}: {last.line}"

@@ -1,7 +1,7 @@
 """Train one run, or many.
 
 Usage:
-  python -m mha_lab train +experiment=copy                    a recipe: copy or sort
+  python -m mha_lab train +experiment=copy                    a recipe: every task has one
   python -m mha_lab train task=sort attention=builtin seed=3  any option, any value
   python -m mha_lab train -m +experiment=copy seed=0,1,2      a sweep, each run in its own folder
   python -m mha_lab train resume=FOLDER                       go on from the last checkpoint
@@ -116,6 +116,8 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     items = parse_words(rest)
     check_choices(items, groups())
     is_many = bool({"-m", "--multirun"} & set(options))
+    if _prints_config(options):
+        _refuse_what_training_would(rest)
     if is_many:
         names = subdir_words(rest, groups())
     else:
@@ -141,6 +143,28 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     if "error" in _outcome:
         raise _outcome["error"]
     return int(_outcome.get("code", 0))
+
+
+def _prints_config(options: Sequence[str]) -> bool:
+    """Whether ``--cfg`` shall print a run's config, and that of this project."""
+    names = {option.partition("=")[0] for option in options}
+    return bool(names & {"-c", "--cfg"}) and not names & {"-cn", "--config-name"}
+
+
+def _refuse_what_training_would(words: Sequence[str]) -> None:
+    """Check each value: a config that is printed can be trained.
+
+    Raises:
+        UserError: the sentence of ``train`` without ``--cfg``.
+    """
+    from mha_lab.config import compose
+    from mha_lab.quick_start import import_lightning
+
+    import_lightning()
+    from mha_lab.validation import validate
+
+    ours = [word for word in words if not word.lstrip("+~").startswith("hydra")]
+    validate(compose(ours, run_dir="RUN"))
 
 
 @contextmanager

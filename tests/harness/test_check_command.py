@@ -1,5 +1,7 @@
 """``check``: every check by name, all failures listed."""
 
+from pathlib import Path
+
 import pytest
 from torch import nn
 
@@ -16,6 +18,13 @@ class Leaky(nn.MultiheadAttention):
     def forward(self, query, key, value, **options):
         kept = {k: v for k, v in options.items() if k in ("need_weights", "average_attn_weights")}
         return super().forward(query, key, value, **kept)
+
+
+class Narrow(Leaky):
+    """Multiplies matrices that do not fit."""
+
+    def forward(self, query, key, value, **options):
+        return query @ key, None
 
 
 def test_every_check_of_what_is_named_is_told(capsys: pytest.CaptureFixture[str]):
@@ -38,6 +47,14 @@ def test_all_failures_are_listed_with_their_reason(capsys: pytest.CaptureFixture
     assert "ok      output has the shape of the query" in out
     assert " checks failed" in out
     assert "Traceback" not in out
+
+
+def test_an_error_is_told_with_the_line_of_the_subject(capsys: pytest.CaptureFixture[str]):
+    assert cli.run(["check", "attention=custom", f"attention._target_={__name__}.Narrow"]) == 1
+    out = capsys.readouterr().out
+    assert "RuntimeError(" in out
+    assert f"in {Path(__file__).name}, line " in out
+    assert ": return query @ key, None\n" in out
 
 
 @pytest.mark.parametrize(
