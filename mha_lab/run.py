@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -108,8 +108,8 @@ def train(
                         _tell(COMPILED_ON_CPU)
                 _fit(trainer, parts, ckpt_path, stopping)
                 summary |= {"status": _status(trainer), **_test(trainer, parts, folder)}
-            except (Stopped, SystemExit):  # Lightning makes a SystemExit of the first
-                if stopping.signum is None:
+            except (Stopped, SystemExit, OSError) as error:
+                if stopping.signum is None or not _is_stop(error):
                     raise
                 summary |= {"status": "interrupted", "exit_code": 128 + stopping.signum}
             summary["steps"] = trainer.global_step
@@ -117,9 +117,20 @@ def train(
             summary["wall_seconds"] = round(time.perf_counter() - started, 3)
             if trainer.is_global_zero:
                 if hparams:
-                    log_hyperparameters(loggers, cfg, summary)
+                    # A signal may have fallen into the closing of the event file.
+                    with suppress(OSError) if "exit_code" in summary else nullcontext():
+                        log_hyperparameters(loggers, cfg, summary)
                 run_folder.write_summary(folder, summary)
     return summary
+
+
+def _is_stop(error: BaseException | None) -> bool:
+    """Whether a signal stopped the run, or what went wrong did so while it was being stopped."""
+    while error is not None:
+        if isinstance(error, (Stopped, SystemExit)):  # Lightning makes the second of the first
+            return True
+        error = error.__context__
+    return False
 
 
 def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -> Path | None:

@@ -1,11 +1,13 @@
 """A run that is broken off, however and whenever, ends as the one that was not."""
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
 from break_off import SMALL, copy_at, signal_at
 from same_run import differences
+from torch.utils.tensorboard.writer import FileWriter
 
 from mha_lab import config
 from mha_lab.run import train
@@ -67,3 +69,22 @@ def test_a_kill_after_a_last_step_that_was_validated(tmp_path: Path):
     for folder in (tmp_path / "before", left):
         train(config.load_run(folder), resume=True)
         assert differences(run, folder, loaders=False) == []
+
+
+def test_a_signal_while_the_event_file_is_closed(
+    unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Lightning closes it again, and TensorBoard answers with an OSError."""
+    run = tmp_path / "run"
+    close = FileWriter.close
+
+    def close_and_be_stopped(self: FileWriter) -> None:
+        close(self)
+        monkeypatch.setattr(FileWriter, "close", close)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(FileWriter, "close", close_and_be_stopped)
+    summary = train(config.compose(SMALL, run_dir=run))
+    assert (summary["status"], summary["exit_code"]) == ("interrupted", 128 + signal.SIGTERM)
+    train(config.load_run(run), resume=True)
+    assert differences(unbroken, run, loaders=False) == []
