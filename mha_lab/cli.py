@@ -44,6 +44,15 @@ def usage() -> str:
     return USAGE.format(commands="\n".join(f"  {c:<10} {text}" for c, text in COMMANDS.items()))
 
 
+_LAUNCHER_FAULTS = {
+    'Could not detect "srun"': "hydra/launcher=submitit_slurm needs SLURM, and there is no srun "
+    "here: hydra/launcher=submitit_local starts the same jobs on this machine",
+    "object_store_memory must not be provided": "a Ray cluster runs here already: add "
+    "+hydra.launcher.ray.init.object_store_memory=null",
+}
+"""What launchers say of a place that they cannot begin in, and what we say instead."""
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command line.
 
@@ -93,10 +102,18 @@ def run(argv: Sequence[str]) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
+        fault = _launcher_fault(error)
+        if fault:
+            return _tell(UserError(fault), 2, cause=error)
         known = as_machine_error(error)
         if known is None:
             raise
         return _tell(known, 1, cause=error)
+
+
+def _launcher_fault(error: Exception) -> str:
+    """What to do about a launcher that cannot begin; empty where that is not what happened."""
+    return next((told for sign, told in _LAUNCHER_FAULTS.items() if sign in str(error)), "")
 
 
 def _check_words(arguments: Sequence[str]) -> None:

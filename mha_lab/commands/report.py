@@ -11,7 +11,7 @@ the newest run below outputs/, such as its multirun. Settings:
   by=KEY[,KEY...]   what makes the groups: choices (attention, model, position, task, experiment)
                     or dotted config keys (optimizer.lr); by default what differs between the runs
   metric=NAME       the number of summary.json compared first (test/sequence_accuracy)
-  out=FOLDER        where the report goes (REPORT below the folder of the runs); a former report is
+  out=FOLDER        where the report goes (`report` in the folder of the runs); a former report is
                     replaced, anything else never
   name=TITLE        the report's title
   table=markdown    print the main table alone as Markdown, and write nothing unless out= is given
