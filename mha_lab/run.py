@@ -117,8 +117,10 @@ def train(
             summary["wall_seconds"] = round(time.perf_counter() - started, 3)
             if trainer.is_global_zero:
                 if hparams:
-                    # A signal may have fallen into the closing of the event file.
-                    with suppress(OSError) if "exit_code" in summary else nullcontext():
+                    # A signal may have fallen into the closing of the event file; Lightning turns
+                    # some of the errors that follow into a ValueError.
+                    is_stopped = "exit_code" in summary
+                    with suppress(OSError, ValueError) if is_stopped else nullcontext():
                         log_hyperparameters(loggers, cfg, summary)
                 run_folder.write_summary(folder, summary)
     return summary
