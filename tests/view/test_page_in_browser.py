@@ -377,6 +377,14 @@ def test_csv_says_what_its_numbers_are(page, tmp_path):
         path = AttentionMap("x", weights, **about).save(tmp_path / "a.html")
         rows = csv.DictReader(io.StringIO(download(page.open(path), "CSV").decode()))
         assert {row["numbers"] for row in rows} == {said}
+    path = make_maps(1, 2, 11).save(tmp_path / "a.html")
+    for choices, said in (
+        ({"rows": "2-5"}, "weights"),  # a part of a map is no mean of it
+        ({"hide": '["fox"]'}, "weights, rows scaled anew"),
+    ):
+        page.open(path, view="map", **choices)
+        rows = csv.DictReader(io.StringIO(download(page, "CSV").decode()))
+        assert {row["numbers"] for row in rows} == {said}
 
 
 @pytest.mark.parametrize("width", [390, 900, 1060, 1280])

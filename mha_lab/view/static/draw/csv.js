@@ -38,10 +38,11 @@ function weightLines(scene, panes) {
   return lines;
 }
 
-/** What the numbers are: "weights", or "value-weighted, mean of 200 × 200". */
+/** What the numbers are: "weights", or "value-weighted, mean of 200 × 200, rows scaled anew". */
 function numbersOf(map) {
-  const pooled = map.pooledFrom && `${map.pool === "max" ? "largest" : "mean"} of ${map.pooledFrom.join(" × ")}`;
-  return [map.measure, pooled].filter(Boolean).join(", ");
+  const { pooledFrom, pool } = map.whole ?? map; // a part of a map is smaller, and no mean
+  const pooled = pooledFrom && `${pool === "max" ? "largest" : "mean"} of ${pooledFrom.join(" × ")}`;
+  return [map.measure, pooled, map.hiddenCount && "rows scaled anew"].filter(Boolean).join(", ");
 }
 
 function scoreLines(scene, panes) {
