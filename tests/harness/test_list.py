@@ -45,5 +45,5 @@ def test_a_folder_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (folder / "mine.yaml").write_text("# A weighting of my own\n_target_: mine.Mine\n")
     assert cli.run(["list", "attention/weighting", "--config-dir", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "  mine             A weighting of my own" in lines
+    assert f"  {'mine':<18}A weighting of my own" in lines  # two beyond the longest name
     assert any(line.startswith("  softmax ") for line in lines)
