@@ -53,7 +53,7 @@ def label(one: AttentionMap, tokens: AxisTokens) -> AttentionMap:
     def own(axis: Any) -> list[Sequence[str]] | None:
         if axis is None:
             return None
-        rows = rows_of(axis, 1 if one.samples == (0,) else None)
+        rows = rows_of(axis, 1 if one.samples == (0,) else None, one.samples)
         if max(one.samples, default=-1) >= len(rows):
             raise ValueError(
                 f"{one.name!r} needs tokens of sample {max(one.samples)}; "

@@ -14,13 +14,15 @@ Tokens = Sequence[Sequence[str]]
 _OF_IDS = "give their tokens: [tokenizer.convert_ids_to_tokens(row) for row in ids]"
 
 
-def rows_of(tokens: Any, samples: int | None = None) -> Tokens:
+def rows_of(tokens: Any, samples: int | None = None, chosen: Sequence[int] | None = None) -> Tokens:
     """One list of tokens a sample.
 
     Args:
         tokens: Such lists; the list of the only sample; or what a fast tokenizer of transformers
             returned, whose padding gets empty labels.
         samples: How many the batch has, as far as it is known.
+        chosen: The samples whose lists will be read. Others are not looked at, since lists may be
+            made when they are asked for, and a batch has many; None means all.
 
     Raises:
         ValueError: If it is something else.
@@ -44,8 +46,9 @@ def rows_of(tokens: Any, samples: int | None = None) -> Tokens:
             f"tokens are one list that begins with {tokens[0]!r}; give one list of str a "
             f"sample{several}"
         )
-    for row in tokens:
-        _check_row(row)
+    for i in range(len(tokens)) if chosen is None else chosen:
+        if i < len(tokens):
+            _check_row(tokens[i])
     rows: Tokens = tokens
     return rows
 

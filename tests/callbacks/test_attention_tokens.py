@@ -291,3 +291,19 @@ def test_source_and_target_of_an_encoder_decoder(given, target):
     ]
     labelled = tokenize_maps(maps, Words(), {"input_ids": IDS, **given})
     assert [axes(one) for one in labelled] == [(WORDS, WORDS), (target, target), (target, WORDS)]
+
+
+def test_tokens_of_samples_that_are_not_recorded_are_not_made():
+    class Lazy(list):
+        def __getitem__(self, index):
+            made.append(index)
+            return super().__getitem__(index)
+
+        def __iter__(self):
+            raise AssertionError("all of them are made")
+
+    made = []
+    maps = [AttentionMap("a", torch.rand(1, 2, 3, 3), samples=(5,))]
+    (one,) = label_maps(maps, {"*": Lazy([["x", "y", "z"]] * 7)})
+    assert one.key_tokens == [["x", "y", "z"]]
+    assert set(made) <= {0, 5}
