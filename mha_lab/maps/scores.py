@@ -76,7 +76,7 @@ def score_weights(
     """
     if weights.numel() == 0:
         return {}
-    rows = ScoreRows()
+    rows = ScoreRows(weights.shape[2])
     rows.add(weights)
     return WholeMap(rows, weights).scores(query_tokens, is_one_sequence=is_one_sequence)
 

@@ -93,7 +93,7 @@ class Choice:
         """
         samples = self.samples_of(scores.shape[0], name)
         heads = chosen_indices("heads", self.heads, scores.shape[1], of=repr(name))
-        rows = ScoreRows()
+        rows = ScoreRows(scores.shape[2])
         factors = None if norms is None else norms[samples][:, heads, None]
         weighted = PooledRows(scores.shape[2], self.max_size or 1, self.pool)
         blocks: list[Tensor] = []
@@ -149,7 +149,7 @@ class Choice:
         if self.max_size is None or max(chosen.shape[-2:]) <= self.max_size:
             return Chosen(chosen, samples, heads, key_heads=key_heads)
         pooled = pool_map(chosen, self.max_size, self.pool)
-        rows = ScoreRows()
+        rows = ScoreRows(chosen.shape[2])
         rows.add(chosen)
         whole = WholeMap(rows, chosen if chosen.numel() <= _SMALL else None)
         weighted = None

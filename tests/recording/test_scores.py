@@ -104,7 +104,7 @@ def test_rectangular_maps():
 def test_blocks_of_rows_give_what_the_whole_gives():
     weights = torch.rand(2, 3, 11, 13).softmax(-1)
     weights[1, 2, 5] = 0.0
-    sums = ScoreRows()
+    sums = ScoreRows(11)
     for start, stop in [(0, 4), (4, 5), (5, 11)]:
         sums.add(weights[:, :, start:stop], start)
     assert_close(sums.means(), score_weights(weights))
