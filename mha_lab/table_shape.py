@@ -22,7 +22,8 @@ def fitted(
     """The widest form of a table that fits, and how wide it is; if none does, the narrowest.
 
     What can be told in another line goes there first (``825 ± 66`` above ``(3 of 7)``, a title's
-    last words), then the spare columns are left out one after the other.
+    last words), then the spare columns are left out one after the other. A name goes on after its
+    underscore where nothing else helps.
 
     Args:
         columns: The headers.
@@ -44,7 +45,10 @@ def fitted(
             if needed <= width:
                 return table, needed
     cells = [[_on_lines(row[i], _SPREADS, i >= first_number) for i in shown] for row in rows]
-    return _table(headers, cells, first, width)
+    table, needed = _table(headers, cells, first, width)
+    if needed <= width:
+        return table, needed
+    return _table([header.replace("_", "_\n") for header in headers], cells, first, width)
 
 
 def _table(

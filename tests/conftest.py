@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import signal
 
 import pytest
 import torch
@@ -10,6 +11,9 @@ def pytest_configure() -> None:
     """Compute as a processor that oneDNN does not know, where tests/processors.py asks for it."""
     if os.environ.get("MHA_LAB_TEST_ONEDNN") == "0":
         torch.backends.mkldnn.set_flags(False)
+    # A shell that starts tests in the background has them, and what they start, ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

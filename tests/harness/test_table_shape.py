@@ -24,12 +24,17 @@ def _words(lines: list[str]) -> set[str]:
     return {word for line in lines for word in line.split() if "─" not in word}
 
 
-@pytest.mark.parametrize("width", [None, 200, 83, 71, 61, 53, 43])
+@pytest.mark.parametrize("width", [None, 200, 83, 71, 61, 53, 49])
 def test_every_word_is_there_whole_and_no_line_is_wider_than_the_terminal(width: int | None):
     lines = _lines(width)
 
     assert _words(lines) == _words(_lines(None))
     assert width is None or max(map(len, lines)) <= width
+
+
+def test_a_name_goes_on_after_its_underscore_where_nothing_else_helps():
+    assert _words(_lines(43)) >= {"sequence_", "accuracy"}
+    assert max(map(len, _lines(43))) <= 43
 
 
 def test_without_a_terminal_each_row_is_one_line():

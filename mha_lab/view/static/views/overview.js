@@ -2,10 +2,11 @@
 
 import { look } from "../data/lens.js";
 import { el } from "../draw/dom.js";
-import { headName, score, visible, withoutFiller } from "../draw/format.js";
+import { score, visible } from "../draw/format.js";
 import { NARROWEST } from "../draw/raster.js";
 import { drawThumbnail } from "../draw/thumbnail.js";
 import { roving } from "../parts/roving.js";
+import { makeTile } from "../parts/tile.js";
 
 const [SMALLEST, LARGEST] = [36, 104];
 
@@ -84,7 +85,7 @@ export class OverviewView {
         if (byLayer) this.node.append(el("h3", { title: visible(tag) }, visible(name)));
         this.node.append(section);
       }
-      const tile = known.get(`${one.head} ${one.tag}`) ?? this.makeTile(one, byLayer);
+      const tile = known.get(`${one.head} ${one.tag}`) ?? makeTile(this.pane, one, { byLayer, choose: this.choose });
       if (!byLayer) tile.place.textContent = place + 1;
       section.append(tile.node);
       this.tiles.push(tile);
@@ -100,24 +101,6 @@ export class OverviewView {
       this.tilesOf.set(node, [tile]);
       this.seen.observe(node);
     }
-  }
-
-  makeTile({ tag, head }, byLayer) {
-    const name = headName(this.pane.headsOf(tag), head);
-    const canvas = el("canvas", { "aria-hidden": "true" });
-    const value = el("span.score");
-    const layer = visible(this.pane.shortName(tag));
-    const place = byLayer ? null : el("span.place");
-    const caption = byLayer
-      ? [el("span", {}, name.replace("head ", ""))]
-      : [place, el("span.layer", {}, ...breakable(`${withoutFiller(layer)} · ${name.replace("head ", "")}`))];
-    const node = el(
-      "button.thumbnail",
-      { type: "button", title: `${layer}, ${name}`, onclick: () => this.choose(tag, head) },
-      el("span.picture", {}, canvas),
-      el("span.caption", {}, ...caption, value),
-    );
-    return { node, canvas, tag, head, place, score: value, visible: false, drawn: null };
   }
 
   onSeen(entries) {
@@ -170,9 +153,4 @@ export class OverviewView {
   heatmaps() {
     return [];
   }
-}
-
-/** A module's path that may go on in the next line after a dot or an underscore, not within a word. */
-function breakable(text) {
-  return text.split(/(?<=[._])(?=\w)/).flatMap((piece, i) => (i === 0 ? [piece] : [el("wbr"), piece]));
 }
