@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mha_lab.positions.counting import CountedBias
-from mha_lab.positions.distances import offsets, start_of
+from mha_lab.positions.distances import lead_of, offsets
 from mha_lab.ranges import Size
 
 
@@ -112,11 +112,11 @@ class CopePositions(nn.Module):
         Returns:
             What adds it, or None where positions do not follow one another.
         """
-        first, first_key = start_of(q_positions), start_of(k_positions)
-        if first is None or first_key is None:
+        ahead = lead_of(q_positions, k_positions)
+        if ahead is None:
             return None
         of_whole = q @ self.table.t().to(q.dtype)
-        return CountedBias((of_whole,), first - first_key, 1 / (scale * math.sqrt(q.shape[-1])))
+        return CountedBias((of_whole,), ahead, 1 / (scale * math.sqrt(q.shape[-1])))
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

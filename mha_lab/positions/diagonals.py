@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from mha_lab.by_hand import is_batched
-from mha_lab.positions.distances import offsets, start_of
+from mha_lab.positions.distances import lead_of, offsets
 
 _ROWS = 32
 """How many rows are summed at a time, in memory that stays in the cache."""
@@ -29,11 +29,11 @@ def by_offset(
         q_positions: (L,).
         k_positions: (S,).
     """
-    first, first_key = start_of(q_positions), start_of(k_positions)
-    if first is None or first_key is None:
+    ahead = lead_of(q_positions, k_positions)
+    if ahead is None:
         return make(offsets(q_positions, k_positions))
     L, S = len(q_positions), len(k_positions)
-    lowest = first_key - first - (L - 1)
+    lowest = -ahead - (L - 1)
     distinct = make(torch.arange(lowest, lowest + L + S - 1, device=q_positions.device))
     laid_out: Tensor = _LaidOut.apply(distinct, L)  # type: ignore[no-untyped-call]
     return laid_out

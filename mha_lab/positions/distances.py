@@ -40,3 +40,9 @@ def start_of(positions: Int[Tensor, "L"]) -> int | None:
     if hidden or not len(positions) or not bool((positions.diff() == 1).all()):
         return None
     return int(positions[0])
+
+
+def lead_of(q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]) -> int | None:
+    """How far the first query stands after the first key, where ``start_of`` knows both."""
+    first, first_key = start_of(q_positions), start_of(k_positions)
+    return None if first is None or first_key is None else first - first_key

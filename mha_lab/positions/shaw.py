@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.distances import offsets, start_of
+from mha_lab.positions.distances import lead_of, offsets
 from mha_lab.ranges import Size
 
 
@@ -94,11 +94,11 @@ class ShawPositions(nn.Module):
         Returns:
             What adds it, or None where positions do not follow one another.
         """
-        first, first_key = start_of(q_positions), start_of(k_positions)
-        if first is None or first_key is None:
+        ahead = lead_of(q_positions, k_positions)
+        if ahead is None:
             return None
         rows = self._rows(q_positions, k_positions)
-        return _InBlocks((self._products(q),), rows, first - first_key, self.max_distance)
+        return _InBlocks((self._products(q),), rows, ahead, self.max_distance)
 
     def _rows(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
         """Which vector belongs to each query and key, (L, S)."""

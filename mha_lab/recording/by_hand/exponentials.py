@@ -44,11 +44,7 @@ class ExponentialTracker:
 
     def sources(self, values: Any) -> Iterator[Source]:
         """The tensors among some values, and in their lists and tuples, that are known."""
-        for value in values:
-            if isinstance(value, list | tuple):
-                yield from self.sources(value)
-            elif (note := self._notes.get(value)) is not None:
-                yield value, note
+        return self._notes.among(values)
 
     def note_logarithm(self, result: Tensor, axis: int) -> None:
         """Note the result of a softmax's logarithm."""

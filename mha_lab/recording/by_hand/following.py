@@ -47,11 +47,7 @@ class FollowedTensors:
 
     def sources(self, values: Any) -> Iterator[Source]:
         """The followed tensors among some values, and in their lists and tuples."""
-        for value in values:
-            if isinstance(value, list | tuple):
-                yield from self.sources(value)
-            elif (found := self._notes.get(value)) is not None:
-                yield value, found
+        return self._notes.among(values)
 
     def after(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from torch import Tensor
@@ -32,6 +33,14 @@ class TensorNotes(Generic[Note]):
         """What is known of a tensor; None of another value, or where nothing is."""
         reference, note = self._notes.get(id(tensor), (None, None))
         return note if reference is not None and reference() is tensor else None
+
+    def among(self, values: Iterable[Any]) -> Iterator[tuple[Tensor, Note]]:
+        """The tensors among some values, and in their lists and tuples, with their notes."""
+        for value in values:
+            if isinstance(value, list | tuple):
+                yield from self.among(value)
+            elif (note := self.get(value)) is not None:
+                yield value, note
 
     def forget(self, tensor: Any) -> None:
         """Nothing is known of a tensor any more."""
