@@ -8,7 +8,8 @@ what the recurrence comes to when it is written out (the WY form of [2]_). Long
 sequences are cut into chunks, each with a triangular matrix of its own; between them a state is
 handed on, so time and memory are linear in the length. Each head's output goes through an RMSNorm.
 
-Deviations from [2]_: no short convolutions before q, k and v (they are a mechanism of their own).
+Deviations from [2]_: no short convolutions before q, k and v (they are a mechanism of their own),
+and the projections of q, k, v and the output have biases.
 [1]_ had other features and a sum normalisation, which [2]_ replaced.
 
 .. [1] Schlag et al., "Linear Transformers Are Secretly Fast Weight Programmers", 2021.

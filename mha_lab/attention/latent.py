@@ -9,7 +9,8 @@ input. Scores are (q·k + q_r·k_r) / √(D + rotary_dim). Without such position
 these (``rotary_dim`` is not used); an encoding that adds to the scores is added.
 
 The source of truth is transformers' DeepSeek-V3. The defaults are of this project's small models:
-the authors take kv_rank = 4·D, where E is 56·D.
+the authors take kv_rank = 4·D, where E is 40·D in V2 and 56·D in V3. Deviation: ``out_proj`` has a
+bias.
 
 .. [1] DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1. https://arxiv.org/abs/2405.04434
 """

@@ -6,10 +6,10 @@ head's output is divided by its root mean square, and gated: out_proj(swish(quer
 A state of D×D numbers, S_i = γ S_(i-1) + k_i v_iᵀ, holds all that a later query reads, so time and
 memory are linear in the length; long sequences are cut into chunks.
 
-Deviations from the paper: values are as wide as keys; the rotation of q and k is left to
-``position=rotary``; the three normalisations of a row of scores (section 2.2) are left out, since
-the division by the root mean square (RMSNorm in place of GroupNorm, as in the authors' later code)
-undoes any factor of a row.
+Deviations from the paper: values are as wide as keys; all projections but the gate's have biases;
+the rotation of q and k is left to ``position=rotary``; the three normalisations of a row of scores
+(section 2.2) are left out, since the division by the root mean square (RMSNorm in place of
+GroupNorm, as in the authors' later code) undoes any factor of a row.
 
 .. [1] Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models", 2023.
    https://arxiv.org/abs/2307.08621

@@ -3,8 +3,9 @@
 score_ij = q_i·k_j / √D, and −∞ where head h of the windowed ones (h = 1, 2, ...) would see more
 than the last h tokens, its own counted: i − j ≥ h. The other heads have no encoding.
 
-Acts on the scores; nothing to train; any length; causal only, as the paper's. By counting from the
-windowed heads the others find the place where what they copy goes on.
+Acts on the scores; nothing to train; any length; causal only, as the paper's. Half of the heads
+have a window, as 8 of 16 in the authors' code. By counting from the windowed heads the others find
+the place where what they copy goes on.
 
 .. [1] Jelassi, Brandfonbrener, Kakade and Malach, "Repeat After Me: Transformers are Better than
    State Space Models at Copying", 2024. https://arxiv.org/abs/2402.01032 (windows of 1, 2, ... are

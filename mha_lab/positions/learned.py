@@ -1,10 +1,12 @@
 """Learned positions: a trained vector for each, as in BERT and GPT-2.
 
-embedding_i + table[i]. With ``random_offset``, every training batch starts at a random place of the
-table, as SHAPE [2]_ has it, so that all of it is trained and distances matter more than places.
+embedding_i + table[i] [1]_. With ``random_offset``, every training batch starts at a random place
+of the table, as in SHAPE [2]_, so that all of it is trained and distances matter more than places.
 
 Acts on the embeddings; no longer sequence than ``max_length``; places beyond those met in training
 hold random vectors, unless ``random_offset`` met them.
+
+Deviations from [2]_: it draws an offset for each sequence, and shifts sinusoids, not a table.
 
 .. [1] Gehring, Auli, Grangier, Yarats and Dauphin, "Convolutional Sequence to Sequence Learning",
    2017, section 3.1. https://arxiv.org/abs/1705.03122

@@ -9,7 +9,7 @@ Deviations: the paper's is causal; without a causal mask the distance counts in 
 in ALiBi's symmetric form.
 
 .. [1] Vasylenko, Treviso and Martins, "Long-Context Generalization with Sparse Attention", 2025.
-   https://arxiv.org/abs/2506.16640v2 (NoPE + ALiBi; the slopes are those of the authors' code)
+   https://arxiv.org/abs/2506.16640v2 (NoPE + ALiBi; the slopes are the authors' code's default)
 """
 
 import torch

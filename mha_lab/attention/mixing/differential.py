@@ -5,8 +5,9 @@ weights = softmax(q₁ k₁ᵀ / √(D/2)) - λ softmax(q₂ k₂ᵀ / √(D/2))
 λ = exp(λq₁·λk₁) - exp(λq₂·λk₂) + λ₀ for all heads. Each head's output is then divided by its root
 mean square, and multiplied by 1 - λ₀. (So H is the paper's h, and D its 2d.)
 
-Deviations from the paper: λ₀ is the same in every layer (0.8, which the paper finds as good as its
-schedule by depth; section 3.8), and the norm has no weights, as in transformers' DiffLlama.
+Deviations from the paper: λ₀ is the same in every layer (0.8, which the paper's ablations find as
+good as its schedule by depth), the projections have biases, and the norm has no weights, as in
+transformers' DiffLlama (in the authors' code it has).
 
 .. [1] Ye et al., "Differential Transformer", 2024, section 2.1. https://arxiv.org/abs/2410.05258
 """

@@ -3,6 +3,9 @@
 allowed_ij = |i - j| < size or i < global_tokens or j < global_tokens. The global tokens are the
 first ones (the paper chooses them by task; [2]_ has its own, before the text).
 
+Deviation from both: all queries and keys are projected alike; [1]_ has projections of their own for
+global attention, and [2]_ relative positions besides.
+
 .. [1] Beltagy et al., "Longformer: The Long-Document Transformer", 2020, section 3.1.
    https://arxiv.org/abs/2004.05150
 .. [2] Ainslie et al., "ETC: Encoding Long and Structured Inputs in Transformers", 2020.

@@ -1,7 +1,9 @@
 """Entmax whose temperature follows the length [1]_: entmax((1 + β_h (log n)^γ_h) · z), α = 1.5.
 
 n is the number of keys that the query may see, counted as 2 at least. β_h = softplus(b_h) and γ_h
-are learned, one a head. Deviation from the paper: there both are functions of each query.
+are learned, one a head. Deviations from the paper: there both are functions of each token, γ within
+±2; the authors' code counts one key more, so that the logarithm is above 0, and beside NAPE scales
+the heads without positions alone.
 
 .. [1] Vasylenko et al., "Long-Context Generalization with Sparse Attention", 2025 (ASEntmax).
    https://arxiv.org/abs/2506.16640

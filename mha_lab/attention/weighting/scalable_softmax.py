@@ -1,8 +1,8 @@
 """Scalable softmax [1]_: softmax(s_h · log n · z), so that long rows do not fade.
 
 n is the number of keys that the query may see (so padding says nothing, and a causal row counts
-what it sees), and s_h is learned, one a head, without the optional bias of the paper. A query that
-sees one key gives it weight 1, as it must.
+what it sees), and s_h is learned, one a head, without the optional bias of the paper. It begins at
+0.43, the s of the paper's examples. A query that sees one key gives it weight 1, as it must.
 
 .. [1] Nakanishi, "Scalable-Softmax Is Superior for Attention", 2025.
    https://arxiv.org/abs/2501.19399

@@ -3,8 +3,8 @@
 weights_ij = σ(z_ij) · Π_{j < l ≤ i} (1 - σ(z_il)), over the allowed keys. The nearest key that fits
 wins, so it tells order without an encoding; a row sums to at most 1.
 
-Deviation from the paper: a query may take from its own position too (there l < i), so that the
-first one attends to something.
+Deviation from the paper: a query may take from its own position too (there j < i; the authors' code
+has it as an option, ``attend_current``), so that the first one attends to something.
 
 .. [1] Tan et al., "Scaling Stick-Breaking Attention", 2024. https://arxiv.org/abs/2410.17980
 """
