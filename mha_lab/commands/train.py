@@ -15,26 +15,21 @@ trust=MODULE says that a run or a recipe of a folder may name code that is not t
 the run is kept.
 """
 
-import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mha_lab import trust
 from mha_lab.arguments import split
+from mha_lab.commands.ending import train_and_tell
+from mha_lab.commands.job import displays, outcome, run_job
 from mha_lab.commands.which_run import which_run
 from mha_lab.errors import UserError, nearest
-from mha_lab.terminal import relative, setting
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
-    from omegaconf import DictConfig
-
-    from mha_lab.commands.multirun_display import MultirunDisplay
 
 _DOTTED_RESUME = "resume="
 _HYDRA_OPTIONS = (
@@ -45,8 +40,6 @@ _HYDRA_OPTIONS = (
 _OPTIONS_WITH_VALUE = (
     "-c", "--cfg", "-p", "--package", "-i", "--info", "-cn", "--config-name", "-cd", "--config-dir",
 )  # fmt: skip
-_outcome: dict[str, Any] = {}  # what the job of a single run left for main
-_displays: list["MultirunDisplay"] = []  # of the multirun under way, in this process
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,7 +81,7 @@ def _resume(resumed: list[str], overrides: list[str], trusted: Sequence[str]) ->
         raise UserError("resume=FOLDER goes on with one run: give it once, and without -m")
     folder = which_run("resume", resumed[0].removeprefix(_DOTTED_RESUME), with_weights=False)
     cfg = load_run(folder, overrides, trusted=trusted)
-    return _train_and_tell(cfg, resume=True)
+    return train_and_tell(cfg, resume=True)
 
 
 def _compose_and_train(arguments: Sequence[str]) -> int:
@@ -109,7 +102,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     from mha_lab.words import check_choices, parse_words
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
-    _outcome.clear()
+    outcome.clear()
     RunGuard.forget()
     words = sys.argv
     options, rest = _options_and_words(arguments)
@@ -127,7 +120,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     main = hydra.main(version_base="1.3", config_path=str(config_folder()), config_name="train")
     try:
         with _display(items) if is_many else nullcontext():
-            main(_job)()
+            main(run_job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error, arguments)) from error
     except SystemExit:
@@ -140,9 +133,9 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
         from mha_lab.commands.multirun_table import show
 
         return show(RunGuard.sweep_folder)
-    if "error" in _outcome:
-        raise _outcome["error"]
-    return int(_outcome.get("code", 0))
+    if "error" in outcome:
+        raise outcome["error"]
+    return int(outcome.get("code", 0))
 
 
 def _prints_config(options: Sequence[str]) -> bool:
@@ -175,12 +168,12 @@ def _display(items: Sequence["Override"]) -> Iterator[None]:
     varying = [item.key_or_group for item in items if item.is_sweep_override()]
     is_here = not any(item.key_or_group == "hydra/launcher" for item in items)
     display = MultirunDisplay(count_runs(items), varying, is_here=is_here)
-    _displays.append(display)
+    displays.append(display)
     try:
         with display.shown():
             yield
     finally:
-        _displays.remove(display)
+        displays.remove(display)
 
 
 def _options_and_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -192,145 +185,3 @@ def _options_and_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         (options if word.startswith("-") or takes_value else words).append(word)
         takes_value = word in _OPTIONS_WITH_VALUE
     return options, words
-
-
-def _job(cfg: "DictConfig") -> None:
-    """One run, as Hydra's launchers call it, in this process or in another."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    from mha_lab.config import finish
-
-    overrides = list(HydraConfig.get().overrides.task)
-    is_multirun = HydraConfig.get().mode == RunMode.MULTIRUN
-    # DistributedDataParallel starts its other processes with this command line.
-    words, sys.argv = sys.argv, [sys.argv[0], "train", *overrides]
-    folder = Path(HydraConfig.get().runtime.output_dir)
-    _forget_places(folder)
-    try:
-        if is_multirun:
-            _outcome["code"] = _train_among(finish(cfg), overrides)
-        else:
-            _outcome["code"] = _train_and_tell(finish(cfg))
-        if is_multirun and _outcome["code"] > 128:
-            # A signal ends the multirun, not one run of it.
-            raise KeyboardInterrupt
-    except UserError as error:
-        if not is_multirun:
-            _outcome["error"] = error
-            _leave_nothing(folder)
-            return
-        # One bad combination must not end the others.
-        _record_failure(folder, overrides, str(error), code=2)
-    except Exception as error:
-        if not is_multirun:
-            raise
-        _record_failure(folder, overrides, f"{type(error).__name__}: {error}", code=1)
-    finally:
-        sys.argv = words
-
-
-def _train_among(cfg: "DictConfig", overrides: Sequence[str]) -> int:
-    """Train one of many runs: the multirun tells of it."""
-    from mha_lab.commands.multirun_display import MultirunDisplay
-
-    # A launcher may run jobs in processes of its own, which have no bar.
-    display = _displays[-1] if _displays else MultirunDisplay(is_here=False)
-    display.begins(overrides)
-    summary, code = _train(cfg, among=display.bars, says_what=False)
-    display.ends(Path(cfg.run_dir), summary)
-    return code
-
-
-def _forget_places(folder: Path) -> None:
-    """Take the paths of this machine out of Hydra's notes: a run can be moved, or given away."""
-    import yaml
-
-    from mha_lab.training.run_folder import write_atomically
-
-    file = folder / ".hydra" / "hydra.yaml"
-    if file.is_file():
-        notes = yaml.safe_load(file.read_text(encoding="utf-8"))["hydra"]
-        runtime = {key: notes["runtime"][key] for key in ("version", "choices")}
-        kept = {"hydra": {"runtime": runtime, "job": {"num": notes["job"].get("num")}}}
-        write_atomically(file, yaml.safe_dump(kept, sort_keys=False))
-
-
-def _leave_nothing(folder: Path) -> None:
-    """Remove what Hydra has noted of a run that was refused, or it would count as unfinished."""
-    from mha_lab.commands.hydra_callback import RunGuard
-
-    folder = folder.absolute()
-    if (folder / "config.yaml").exists():
-        return  # it was refused later
-    shutil.rmtree(folder / ".hydra", ignore_errors=True)
-    with contextlib.suppress(OSError):  # whatever else lies there stays
-        (folder / "train.log").unlink(missing_ok=True)
-        for made in (folder, *folder.parents):
-            if made == RunGuard.was_there:
-                break
-            made.rmdir()
-
-
-def _record_failure(folder: Path, overrides: list[str], reason: str, *, code: int) -> None:
-    from mha_lab.commands.hydra_callback import RunGuard
-    from mha_lab.training.run_folder import write_summary
-
-    if reason not in RunGuard.told:
-        print(f"mha_lab: {' '.join(overrides)}: {reason}", file=sys.stderr)
-    summary = {"status": "failed", "reason": reason, "exit_code": code, "overrides": overrides}
-    write_summary(folder, summary)
-    for display in _displays:
-        display.ends(folder, {})
-
-
-def _train_and_tell(cfg: "DictConfig", *, resume: bool = False) -> int:
-    """Train and print the short summary; the run's folder is the last line."""
-    summary, code = _train(cfg, resume=resume)
-    if summary and int(os.environ.get("LOCAL_RANK", "0")) == 0:
-        print(summary_text(summary, Path(cfg.run_dir)))
-    return code
-
-
-def _train(cfg: "DictConfig", **how: Any) -> tuple[dict[str, Any], int]:
-    """Train; the summary, which is empty where training diverged, and the exit code."""
-    from mha_lab.quick_start import import_lightning
-
-    import_lightning()
-    from mha_lab.run import train
-    from mha_lab.training.module import TrainingDiverged
-
-    try:
-        summary = train(cfg, **how)
-    except TrainingDiverged as error:
-        print(f"mha_lab: {error}", file=sys.stderr)
-        return {}, 1
-    return summary, int(summary.get("exit_code", 0))
-
-
-def _time_text(summary: dict[str, Any]) -> str:
-    """This call's time; that of training is the whole run's, of which this call may be a part."""
-    call, training = summary["wall_seconds"], summary["train_seconds"]
-    if training <= call:
-        return f"{call:.1f} s, of which training {training:.1f} s"
-    return f"{call:.1f} s for this call; training took {training:.1f} s in the whole run"
-
-
-def summary_text(summary: dict[str, Any], folder: Path) -> str:
-    """The lines that end a run."""
-    shown = relative(folder)
-    if summary["status"] == "interrupted":
-        return (
-            f"\ninterrupted at step {summary['steps']}; go on with:\n"
-            f"  python -m mha_lab train {setting('resume', folder)}\n{shown}"
-        )
-    lines = [
-        ("test accuracy", f"{summary['test/sequence_accuracy']:.4f} of sequences, "
-                          f"{summary['test/token_accuracy']:.4f} of tokens"),
-        ("steps", f"{summary['steps']:,} ({summary['status']})"),
-        ("time", _time_text(summary)),
-        ("parameters", f"{summary['parameters']:,}"),
-        ("dashboard", f"python -m mha_lab dashboard {setting('logdir', folder.parent)}"),
-        ("run folder", ""),
-    ]  # fmt: skip
-    return "\n" + "\n".join(f"{name:<14} {text}".rstrip() for name, text in lines) + f"\n{shown}"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from small_runs import TINY
 
-from mha_lab.commands.train import _time_text
+from mha_lab.commands.ending import _time_text
 
 SHORT = [*TINY, "trainer.max_steps=2"]
 

@@ -19,7 +19,7 @@ from break_off import SMALL, signal_at, small
 from same_run import differences
 
 from mha_lab import cli, config
-from mha_lab.commands.train import summary_text
+from mha_lab.commands.ending import summary_text
 from mha_lab.errors import MachineError, UserError
 from mha_lab.run import train
 from mha_lab.training import run_folder

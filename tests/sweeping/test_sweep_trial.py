@@ -77,7 +77,7 @@ def test_best_yaml_is_the_best_trial_as_train_composes_it(
     ]  # fmt: skip
     write_recipe(tmp_path, words, "a title")
     composed: list[Any] = []
-    monkeypatch.setattr(command, "_train_and_tell", lambda cfg, **_: composed.append(cfg) or 0)
+    monkeypatch.setattr(command, "train_and_tell", lambda cfg, **_: composed.append(cfg) or 0)
     run = tmp_path / "run"
     recipe = [
         "train",
