@@ -31,7 +31,8 @@ from mha_lab.errors import MachineError, UserError
 from mha_lab.terminal import wrapped
 
 if TYPE_CHECKING:
-    from mha_lab.prediction import Prediction, Predictor
+    from mha_lab.prediction import Prediction
+    from mha_lab.predictor import Predictor
     from mha_lab.tasks.sequence_file import Row
 
 _SETTINGS = ("run", "input", "output", "figure", "checkpoint", trust.SETTING)
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     rows = _rows(words, settings.get("input"), output)
 
     from mha_lab.length_evaluation import why_beyond
-    from mha_lab.prediction import Predictor
+    from mha_lab.predictor import Predictor
 
     folder = which_run("run", settings["run"])
     trusted = trust.modules(settings.get(trust.SETTING))
