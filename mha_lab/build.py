@@ -1,7 +1,6 @@
 """From config to objects: the one place that instantiates, checks arguments and explains faults."""
 
 import inspect
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from mha_lab.models.interface import SequenceModel
 from mha_lab.signatures import check_arguments, hints
 from mha_lab.targets import KINDS, Kind, kind_of, locate
 from mha_lab.tasks.vocabulary import Vocabulary
-from mha_lab.terminal import wrapped
+from mha_lab.terminal import tell
 from mha_lab.training.data_module import TaskDataModule
 from mha_lab.training.module import SequenceModule
 from mha_lab.trust import TARGET
@@ -99,7 +98,7 @@ def build_module(
         model = explained("model", make)
     # One line each, not Python's two with a place in the code.
     for caution in [] if is_trial else cautions:
-        print(wrapped(f"mha_lab: {caution.message}", sys.stderr), file=sys.stderr)
+        tell(str(caution.message))
     if cfg.compile and not is_trial:
         model.compile()  # in place, so that the weights keep their names in checkpoints
     return SequenceModule(model, vocabulary, build(cfg, "optimizer"))

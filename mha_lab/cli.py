@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
-from mha_lab.terminal import wrapped, wrapped_help
+from mha_lab.terminal import tell, wrapped_help
 
 COMMANDS = {
     "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
@@ -133,7 +133,7 @@ def _tell(error: Exception, code: int, cause: Exception | None = None) -> int:
 
         traceback.print_exception(cause or error)
     sentence = " ".join(str(error).split()).encode(errors="backslashreplace").decode()
-    print(wrapped(f"mha_lab: {sentence}", sys.stderr), file=sys.stderr)
+    tell(sentence)
     return code
 
 

@@ -3,7 +3,6 @@
 ``train(cfg)`` is what the command line, the sweeps and the tests all call.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,11 +18,12 @@ from pytorch_lightning.callbacks import Timer
 from rich.progress import Progress
 
 from mha_lab import config
+from mha_lab.beginning import begin
 from mha_lab.build import Parts, build_parts
 from mha_lab.callbacks.run_progress import RunProgress
 from mha_lab.errors import MachineError, UserError, as_machine_error
 from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
-from mha_lab.terminal import setting, wrapped
+from mha_lab.terminal import setting, tell
 from mha_lab.trainer import (
     build_callbacks,
     build_loggers,
@@ -31,16 +31,13 @@ from mha_lab.trainer import (
     log_hyperparameters,
     quieten,
 )
-from mha_lab.training import growing_files, run_folder
+from mha_lab.training import run_folder
 from mha_lab.training.checkpoint_files import (
     NAMES,
     checkpoint_path,
     load_checkpoint,
-    newest_checkpoint,
 )
 from mha_lab.training.checkpoints import Checkpoints
-from mha_lab.training.metrics_file import MetricsFile
-from mha_lab.training.module import SequenceModule
 from mha_lab.training.stopping import Stopped, Stopping
 
 
@@ -98,14 +95,14 @@ def train(
             run_folder.undone_unless(has_begun, folder) if is_first else nullcontext(),
         ):
             summary = describe(cfg, parts)
-            ckpt_path = _begin(cfg, parts, trainer, resume=resume)
+            ckpt_path = begin(cfg, parts, trainer, resume=resume)
             try:
                 _listen(trainer, parts, stopping)
                 if trainer.is_global_zero and cfg.trainer.enable_progress_bar:
                     if says_what:
                         print(opening_lines(summary, trainer, folder), flush=True)
                     if cfg.compile and trainer.strategy.root_device.type == "cpu":
-                        _tell(COMPILED_ON_CPU)
+                        tell(COMPILED_ON_CPU)
                 _fit(trainer, parts, ckpt_path, stopping)
                 summary |= {"status": _status(trainer), **_test(trainer, parts, folder)}
             except (Stopped, SystemExit, OSError) as error:
@@ -133,72 +130,6 @@ def _is_stop(error: BaseException | None) -> bool:
             return True
         error = error.__context__
     return False
-
-
-def _begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -> Path | None:
-    """Put the run's folder into the state of its newest checkpoint.
-
-    Returns:
-        The checkpoint; None for a run that begins.
-    """
-    folder = Path(cfg.run_dir)
-    if not trainer.is_global_zero:
-        return newest_checkpoint(folder)[0] if resume else None
-    if not resume and (folder / config.CONFIG_FILE).exists():
-        raise UserError(f"{str(folder)!r} already holds a run: choose another hydra.run.dir")
-    file, checkpoint = _newest(folder) if resume else (None, {})
-    if file is not None:
-        _check_fits(file, checkpoint, parts.module)
-    if file is None or "growing_files" in checkpoint:
-        growing_files.cut_back(folder, checkpoint.get("growing_files", {}))
-    for logger in trainer.loggers:
-        if isinstance(logger, MetricsFile):
-            logger.go_on(step=checkpoint.get("global_step", 0))
-    parts.task.vocabulary.save(folder / run_folder.VOCABULARY)
-    log_hyperparameters(trainer.loggers, cfg)
-    config.save(cfg, folder)  # last: with it, the folder is a run that one can go on with
-    return file
-
-
-def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
-    """The checkpoint to go on from; says so where that is not what one would expect."""
-    file, checkpoint, damaged = newest_checkpoint(folder)
-    for other in damaged:
-        aside = other.replace(other.with_suffix(".ckpt.damaged"))
-        _tell(
-            f"{str(other)!r} is corrupt and now called {aside.name}; going on from "
-            f"{file and file.name}, of step {checkpoint['global_step']}"
-        )
-    if file is None:
-        if run_folder.read_summary(folder).get("status") in ("solved", "finished"):
-            load_checkpoint(checkpoint_path(folder, "last"))  # says that it is not there
-        _tell("the run has no checkpoint yet: it begins again")
-    return file, checkpoint
-
-
-def _check_fits(file: Path, checkpoint: dict[str, Any], module: SequenceModule) -> None:
-    """Refuse the checkpoint of another model, or only of weights, before anything is changed."""
-    for key in ("loops", "optimizer_states", "global_step"):
-        if key not in checkpoint:
-            raise UserError(
-                f"{str(file)!r} is no checkpoint that a run can go on from: it has no {key!r}"
-            )
-    kept = {
-        name: tuple(getattr(tensor, "shape", ()))
-        for name, tensor in checkpoint["state_dict"].items()
-    }
-    made = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    for name in dict.fromkeys([*made, *kept]):
-        if kept.get(name) != made.get(name):
-            raise UserError(
-                f"{str(file)!r} does not fit the model: {name} is {kept.get(name, 'no')} there, "
-                f"{made.get(name, 'no')} in the model, so it is of another run, or an override "
-                "changes the model; a run goes on with the model that it began with"
-            )
-
-
-def _tell(sentence: str) -> None:
-    print(wrapped(f"mha_lab: {sentence}", sys.stderr), file=sys.stderr)
 
 
 def _listen(trainer: pl.Trainer, parts: Parts, stopping: Stopping) -> None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,6 +41,11 @@ def wrapped(text: str, stream: IO[str], *, indent: int = 0) -> str:
         drop_whitespace=True,
         replace_whitespace=False,
     )
+
+
+def tell(sentence: str) -> None:
+    """Say something beside a command's output: what went wrong, or what the user must know."""
+    print(wrapped(f"mha_lab: {sentence}", sys.stderr), file=sys.stderr)
 
 
 def wrapped_help(text: str, stream: IO[str]) -> str:

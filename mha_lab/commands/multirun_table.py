@@ -1,12 +1,11 @@
 """The table that ends a multirun."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from mha_lab.terminal import show_table, wrapped
+from mha_lab.terminal import show_table, tell
 from mha_lab.training.run_folder import read_summary, write_rows
 
 _HYDRA = ".hydra"
@@ -54,11 +53,10 @@ def show(folder: Path) -> int:
         spare=[*(key for key in varying if _is_named(key, rows)), "parameters", "token accuracy"],
     )
     if ran_in:
-        sentence = (
-            "mha_lab: not all of these ran in the same model, so a difference may be the model's: "
+        tell(
+            "not all of these ran in the same model, so a difference may be the model's: "
             "choose one with model= for all"
         )
-        print(wrapped(sentence, sys.stderr), file=sys.stderr)
     write_rows(
         folder / "summary.csv",
         [

@@ -19,7 +19,6 @@ written beside a picture too. Of several sequences the figures are numbered: out
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ from mha_lab import trust
 from mha_lab.arguments import no_more, split
 from mha_lab.commands.which_run import which_run
 from mha_lab.errors import MachineError, UserError
-from mha_lab.terminal import wrapped
+from mha_lab.terminal import tell
 
 if TYPE_CHECKING:
     from mha_lab.prediction import Prediction
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     answers = predictor.outputs(tokens, [row.place for row in rows])
     reason = why_beyond(folder, max(map(len, tokens)), trusted)
     if reason is not None:
-        print(wrapped(f"mha_lab: {reason}", sys.stderr), file=sys.stderr)
+        tell(reason)
     _hand_over(rows, answers, output)
     for number, one in enumerate(tokens, start=1):
         if figure is None:
@@ -86,11 +85,10 @@ def _check_words(words: Sequence[str], settings: dict[str, str]) -> None:
             raise UserError(f"{what} and input= do not go together: give one of them")
     if len(words) > 1 and all(len(word.split()) == 1 for word in words):
         whole = " ".join(words)
-        sentence = (
-            f"mha_lab: these are {len(words)} sequences; a single one is written in quotes, as in "
+        tell(
+            f"these are {len(words)} sequences; a single one is written in quotes, as in "
             f'"{whole if len(whole) < 40 else "3 1 2"}"'
         )
-        print(wrapped(sentence, sys.stderr), file=sys.stderr)
 
 
 def _rows(words: Sequence[str], file: str | None, output: Path | None) -> list["Row"]:

@@ -2,13 +2,12 @@
 
 import os
 import re
-import sys
 from glob import glob, has_magic
 from pathlib import Path
 
 from mha_lab.config import CONFIG_FILE
 from mha_lab.errors import UserError
-from mha_lab.terminal import relative, wrapped
+from mha_lab.terminal import relative, tell
 from mha_lab.training.run_folder import METRICS, SUMMARY
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.(\d+)")
@@ -45,7 +44,7 @@ def which_run(key: str, text: str, *, with_weights: bool = True) -> Path:
     except UserError as error:
         raise UserError(f"{key}={text}: {error}") from error
     if int(os.environ.get("LOCAL_RANK", "0")) == 0:
-        print(wrapped(f"mha_lab: {key}={text} is {relative(run)}", sys.stderr), file=sys.stderr)
+        tell(f"{key}={text} is {relative(run)}")
     return run
 
 
