@@ -68,7 +68,7 @@ def test_best_yaml_is_the_best_trial_as_train_composes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     from mha_lab import cli
-    from mha_lab.commands import train as command
+    from mha_lab.commands import job
     from mha_lab.sweeping.recipe import write_recipe
 
     words = [
@@ -77,7 +77,7 @@ def test_best_yaml_is_the_best_trial_as_train_composes_it(
     ]  # fmt: skip
     write_recipe(tmp_path, words, "a title")
     composed: list[Any] = []
-    monkeypatch.setattr(command, "train_and_tell", lambda cfg, **_: composed.append(cfg) or 0)
+    monkeypatch.setattr(job, "train_and_tell", lambda cfg, **_: composed.append(cfg) or 0)
     run = tmp_path / "run"
     recipe = [
         "train",
