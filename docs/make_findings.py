@@ -12,8 +12,9 @@ from mha_lab.reporting.document import Table
 from mha_lab.reporting.markdown import escape, markdown_table
 from mha_lab.studies.finding import claims_table, read_finding
 from mha_lab.studies.places import FILE
+from mha_lab.studies.reading import read
 from mha_lab.studies.running import state
-from mha_lab.studies.study import Study, read
+from mha_lab.studies.study import Study
 
 HERE = Path(__file__).parent
 STUDIES = HERE.parent / "experiments"

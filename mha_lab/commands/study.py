@@ -48,8 +48,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _list(words: Sequence[str]) -> int:
     from mha_lab.studies.places import studies
+    from mha_lab.studies.reading import read
     from mha_lab.studies.running import state
-    from mha_lab.studies.study import read
 
     if words:
         raise UserError("study --list takes nothing else")
@@ -64,8 +64,8 @@ def _list(words: Sequence[str]) -> int:
 
 def _run(name: str, overrides: Sequence[str], *, is_quick: bool, trusted: Sequence[str]) -> int:
     from mha_lab.studies.places import find
+    from mha_lab.studies.reading import read
     from mha_lab.studies.running import run_study
-    from mha_lab.studies.study import read
 
     study = read(find(name), trusted=trusted)
     launcher = [word for word in overrides if word.lstrip("+~").startswith(("hydra/", "hydra."))]

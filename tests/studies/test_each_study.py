@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mha_lab.studies.reading import read
 from mha_lab.studies.running import run_study
-from mha_lab.studies.study import read
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(file.parent for file in (ROOT / "experiments").glob("*/study.yaml"))

@@ -6,8 +6,9 @@ import pytest
 
 from mha_lab.reporting.drawing import style
 from mha_lab.studies.figures import draw
+from mha_lab.studies.reading import read
 from mha_lab.studies.spec import FigureSpec
-from mha_lab.studies.study import Study, read
+from mha_lab.studies.study import Study
 from mha_lab.studies.tables import mean_rows, table
 
 VALUES = {("1", "none"): (0.2, 0.4), ("2", "none"): (0.5, 0.7), ("2", "rotary"): (0.9, 1.0)}
