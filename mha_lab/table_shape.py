@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _GAP = 2
+_SHORT = 8  # letters of a line of a header that cost no width: numbers are as long
 _WHOLE, _COUNTS, _SPREADS = (), (" (",), (" (", " ±")  # where numbers go on in a line below
 
 
@@ -59,7 +60,7 @@ def _table(
     from rich.table import Table
     from rich.text import Text
 
-    heads = [_short_lines(header) for header in headers]
+    heads = ["\n".join(short_lines(header)) for header in headers]
     texts = [[head, *(row[i] for row in cells)] for i, head in enumerate(heads)]
     widest = [_longest(text.splitlines() for text in column) for column in texts]
     least = [
@@ -99,6 +100,12 @@ def _on_lines(cell: str, marks: Sequence[str], is_number: bool) -> str:
     return cell
 
 
-def _short_lines(name: str) -> str:
-    """``model.embed_dim`` and ``token accuracy`` in two short lines; a word stays whole."""
-    return re.sub(r"(\.|/(?=\w\w))|(?<!,) +", lambda found: (found[1] or "") + "\n", name)
+def short_lines(name: str) -> list[str]:
+    """``model.embed_dim`` and ``accuracy up to 2×`` in two short lines; a word stays whole."""
+    words = re.sub(r"(\.|/(?=\w\w))|(?<!,) +", lambda found: (found[1] or "") + "\n", name)
+    lines: list[str] = []
+    room = max(_SHORT, _longest([words.splitlines()]))
+    for word in words.splitlines():
+        begun = lines[-1] + ("" if lines[-1][-1:] in "./_" else " ") + word if lines else word
+        lines[-1:] = [begun] if len(begun) <= room else [*lines[-1:], word]
+    return lines

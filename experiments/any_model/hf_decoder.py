@@ -6,6 +6,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from mha_lab import record_attention
+from mha_lab.maps.plot import plot_maps
 
 torch.manual_seed(0)
 config = LlamaConfig(
@@ -31,4 +32,5 @@ one = maps[0].with_tokens([text], [text])
 print("the second time it writes:", "".join(chr(ord("a") + i) for i in after))
 print(one.name, f"({one.kind})", tuple(one.weights.shape))
 print("induction score of each head:", *(f"{x:.1f}" for x in one.scores()["induction"]))
-one.plot().savefig(sys.argv[1] if sys.argv[1:] else "hf_decoder.png", dpi=80)
+figure = plot_maps([one], title="pytorch pytorch: the second time, → pytorch")
+figure.savefig(sys.argv[1] if sys.argv[1:] else "hf_decoder.png", dpi=80)

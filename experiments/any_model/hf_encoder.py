@@ -6,6 +6,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from mha_lab import record_attention
+from mha_lab.maps.plot import plot_maps
 
 torch.manual_seed(0)
 MASK, SEP = 26, 27
@@ -33,6 +34,5 @@ with record_attention(model.eval()) as maps:
     filled = model(ids).logits.argmax(-1)[0, [8, 11]]
 print("gaps filled with:", *(chr(ord("a") + i) for i in filled))
 print(maps[0].name, f"({maps[0].kind})", tuple(maps[0].weights.shape))
-maps[0].with_tokens([text], [text]).plot().savefig(
-    sys.argv[1] if sys.argv[1:] else "hf_encoder.png", dpi=80
-)
+figure = plot_maps([maps[0].with_tokens([text], [text])], title="matrix m_tr_x → a i")
+figure.savefig(sys.argv[1] if sys.argv[1:] else "hf_encoder.png", dpi=80)

@@ -24,13 +24,15 @@ for _ in range(250):
     loss.backward()
     optimizer.step()
 
-read, written = [[*"planet", "end"]], [["start", *"ppllaanneet"]]
+read, keys = [[*"planet", "end"]], [["start", *"ppllaanneet"]]
+rows = [[f"{key} → {wrote}" for key, wrote in zip(keys[0], "ppllaanneett", strict=True)]]
 word = torch.tensor([[ord(letter) - ord("a") + 1 for letter in "planet"]])
 with record_attention(model) as maps:
     output = model(F.pad(word, (0, 1)), labels=word.repeat_interleave(2, dim=1))
 twice = output.logits.argmax(-1)[0]
 print("planet ->", "".join(chr(ord("a") + i - 1) for i in twice))
 print(*(f"{one.name} ({one.kind})" for one in maps), sep="\n")
-axes = [(read, read), (written, written), (written, read)]
+axes = [(read, read), (rows, keys), (rows, read)]
 labelled = [one.with_tokens(*tokens) for one, tokens in zip(maps, axes, strict=True)]
-plot_maps(labelled).savefig(sys.argv[1] if sys.argv[1:] else "hf_encoder_decoder.png", dpi=70)
+figure = plot_maps(labelled, title="planet → ppllaanneett")
+figure.savefig(sys.argv[1] if sys.argv[1:] else "hf_encoder_decoder.png", dpi=70)

@@ -24,16 +24,16 @@ def write(source, target):
 
 for _ in range(250):
     source = torch.randint(1, 10, (64, 7))
-    logits = write(source, source.flip(1)).transpose(1, 2)
     model.zero_grad()
-    nn.functional.cross_entropy(logits, source.flip(1)).backward()
+    nn.functional.cross_entropy(write(source, source.flip(1)).mT, source.flip(1)).backward()
     optimizer.step()
-
 source = torch.tensor([[7, 3, 9, 1, 4, 2, 8]])
 with record_attention(model) as maps:
     print(source[0].tolist(), "->", write(source, source.flip(1)).argmax(-1)[0].tolist())
 print(*(f"{one.name} ({one.kind})" for one in maps), sep="\n")
-read, written = [[*"7391428"]], [["start", *"824193"]]
-axes = [(read, read), (written, written), (written, read)]
-labelled = [one.with_tokens(*tokens) for one, tokens in zip(maps, axes, strict=True)]
-plot_maps(labelled).savefig(sys.argv[1] if sys.argv[1:] else "stock_transformer.png", dpi=70)
+read, keys = [[*"7391428"]], [["start", *"824193"]]
+rows = [[f"{key} → {wrote}" for key, wrote in zip(keys[0], "8241937", strict=True)]]
+labels = zip([read, rows, rows], [read, keys, read], strict=True)
+labelled = [one.with_tokens(*tokens) for one, tokens in zip(maps, labels, strict=True)]
+figure = plot_maps(labelled, title="7 3 9 1 4 2 8 → 8 2 4 1 9 3 7")
+figure.savefig(sys.argv[1] if sys.argv[1:] else "stock_transformer.png", dpi=70)

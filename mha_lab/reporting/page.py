@@ -7,6 +7,7 @@ from importlib import resources
 from itertools import count
 
 from mha_lab.reporting.document import Attached, Block, Document, Figures, Picture, Table, Text
+from mha_lab.table_shape import short_lines
 
 _LONG, _LONG_CELL = ' class="long"', 48  # a cell with more letters may have several lines
 
@@ -86,7 +87,9 @@ def _table(one: Table, number: int) -> str:
         ]
         return "".join(f"<{tag}{k}>{_cell(c)}</{tag}>" for k, c in zip(kinds, cells, strict=True))
 
-    head = row(one.columns, "th")
+    # Where a header must be broken, it is into two lines and not after each word.
+    names = [" ".join(line.replace(" ", "\xa0") for line in _lines(name)) for name in one.columns]
+    head = row(names, "th")
     body = "\n".join(f"<tr>{row(cells, 'td')}</tr>" for cells in one.rows)
     caption = f"<b>Table {number}.</b> {_words(one.caption)}"
     kind = ' class="stacked"' if one.stacked else ""
@@ -97,6 +100,11 @@ def _table(one: Table, number: int) -> str:
     if one.folded:
         return f"<details><summary>{caption}</summary>\n{table}\n</details>"
     return f'<div class="table"><p class="caption">{caption}</p>\n{table}</div>'
+
+
+def _lines(header: str) -> list[str]:
+    """A header's words in short lines; a key, which has none, in one."""
+    return short_lines(header) if " " in header else [header]
 
 
 def _cell(text: str) -> str:

@@ -1,5 +1,6 @@
 """What a sweep found: trials in order of merit, ``sweep.csv``, and the table in the terminal."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,7 +45,8 @@ class Result:
 def rank(plan: Plan, trials: list[FrozenTrial]) -> list[Result]:
     """Trials by the first objective, best first; those that reached no value come last.
 
-    Ties are settled by the next objectives, then by fewer steps, then by fewer parameters. A pruned
+    Ties are settled by the next objectives, then by fewer steps, then by fewer parameters; among
+    trials that never solved the task, where the time to solve it is asked, by accuracy first. A pruned
     trial stands where the best value that it reached puts it, but only a complete one can be
     *best*: with several objectives, each that no other beats in all of them (the Pareto front).
     """
@@ -124,6 +126,8 @@ def number(value: Any) -> str:
 
 def reached(name: str, value: float | None) -> str:
     """The value of an objective; accuracies with four digits, as everywhere."""
+    if value == math.inf:
+        return "unsolved"
     return f"{value:.4f}" if value is not None and name.endswith("accuracy") else number(value)
 
 
@@ -138,7 +142,8 @@ def _result(plan: Plan, trial: FrozenTrial) -> Result:
     if trial.state == TrialState.COMPLETE:
         return Result(trial, dict(zip(names, trial.values, strict=True)))
     best = trial.user_attrs.get(METRICS, {}) if trial.state == TrialState.PRUNED else {}
-    return Result(trial, {n: best[n] for n in names} if all(n in best for n in names) else {})
+    is_known = all(not math.isnan(best.get(name, math.nan)) for name in names)
+    return Result(trial, {name: best[name] for name in names} if is_known else {})
 
 
 def _costs(plan: Plan, result: Result) -> tuple[float, ...]:
@@ -151,9 +156,11 @@ def _order(plan: Plan, result: Result) -> tuple[float, ...]:
     """What decides the place of a trial, the weightiest first."""
     # A pruned trial's few steps are no merit: at the same value, a complete one stands before it.
     is_pruned = result.trial.state == TrialState.PRUNED
-    parameters = result.attribute(METRICS, {}).get("parameters", 0)
-    cost = (result.attribute(STEPS, 0), parameters, result.trial.number)
-    return (*_costs(plan, result), is_pruned, *cost)
+    metrics, costs = result.attribute(METRICS, {}), _costs(plan, result)
+    # Of trials that never solved the task none was quicker: the more accurate is the better one.
+    accuracy = metrics.get("val/sequence_accuracy", 0.0) if math.inf in costs else 0.0
+    cost = (result.attribute(STEPS, 0), metrics.get("parameters", 0), result.trial.number)
+    return (*costs, is_pruned, -accuracy, *cost)
 
 
 def _best(plan: Plan, complete: list[Result]) -> list[Result]:

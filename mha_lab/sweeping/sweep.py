@@ -1,6 +1,7 @@
 """A sweep from plan to answer."""
 
 import sys
+from collections import Counter
 
 import optuna
 from rich.console import Console
@@ -66,8 +67,11 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
     show(plan, results)
     winner = best(results)
     if winner is None:
-        reasons = [result.attribute(REASON) for result in results]
-        console.print(f"no trial was completed; the first one: {reasons[0]}", highlight=False)
+        counts = Counter(result.state for result in results)
+        ended = ", ".join(f"{count} {state}" for state, count in counts.items())
+        reason = results[0].attribute(REASON)
+        text = f"no trial was completed ({ended}); trial {results[0].trial.number}: {reason}"
+        console.print(wrapped(text, console.file, indent=2), highlight=False, soft_wrap=True)
         print(plan.folder)
         return 1
     _draw(plan, space, slots.study, results)

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from mha_lab.table_shape import fitted
+from mha_lab.table_shape import fitted, short_lines
 
 COLUMNS = ("task", "title", "test/sequence_accuracy", "steps to solve")
 ROWS = [
@@ -57,3 +57,19 @@ def test_a_spare_column_is_left_out_before_a_deviation_is_parted_from_its_mean()
     assert "solve" not in found
     assert "1.0000 ± 0.0000" in found
     assert not any("1.0000 ±" in line for line in _lines(43))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("accuracy up to 2×", ["accuracy", "up to 2×"]),
+        ("steps to solve", ["steps to", "solve"]),
+        ("model.embed_dim", ["model.", "embed_dim"]),
+        ("val/sequence accuracy", ["val/", "sequence", "accuracy"]),
+        ("val/loss", ["val/loss"]),
+        ("custom, builtin", ["custom, builtin"]),
+        ("n", ["n"]),
+    ],
+)
+def test_a_header_is_broken_only_where_its_lines_would_be_longer_than_numbers(name, lines):
+    assert short_lines(name) == lines

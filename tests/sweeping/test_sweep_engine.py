@@ -120,6 +120,49 @@ def test_an_objective_that_is_no_number_is_a_failure(folder: Path):
     assert rows(folder)[0]["reason"] == "an objective is not a number"
 
 
+def test_where_all_are_pruned_the_last_line_says_so_and_none_is_best(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    def train(cfg: DictConfig, **kwargs: Any) -> dict[str, Any]:
+        raise optuna.TrialPruned("at step 10, val/token_accuracy 0.2")
+
+    plan = stand_in.plan(folder, "sweep.pruner=median", "optimizer.lr=choice(0.001,0.01,0.1)")
+    assert sweep(plan, train=train) == 1
+    said = capsys.readouterr().out.splitlines()[-2]
+    assert said == "no trial was completed (3 pruned); trial 0: at step 10, val/token_accuracy 0.2"
+    assert [row["best"] for row in rows(folder)] == ["False"] * 3
+
+
+@pytest.mark.parametrize("pruner", ["median", "hyperband"])
+@pytest.mark.parametrize("objective", ["val/sequence_accuracy", "val/loss"])
+def test_of_trials_that_are_all_equal_none_is_pruned(folder: Path, pruner: str, objective: str):
+    plan = stand_in.plan(
+        folder, f"sweep.pruner={pruner}", f"sweep.objectives=[{objective}]", "sweep.sampler=grid",
+        "optimizer.lr=0.1", "seed=0,1,2,3,4,5,6,7", "sweep.n_trials=null",
+        "trainer.max_steps=30", "trainer.val_check_interval=10",
+    )  # fmt: skip
+
+    def train(cfg: DictConfig, **kwargs: Any) -> dict[str, Any]:
+        cfg.seed = 0
+        return stand_in.train(cfg, **kwargs)
+
+    assert sweep(plan, train=train) == 0
+    assert [row["state"] for row in rows(folder)] == ["complete"] * 8
+
+
+def test_several_sweeps_share_a_storage(folder: Path):
+    words = (f"sweep.storage=sqlite:///{folder.parent / 'all.db'}",)
+    one = stand_in.plan(folder / "a", *words, "sweep.name=a")
+    other = stand_in.plan(folder / "b", *words, "sweep.name=b", "sweep.objectives=[val/loss]")
+    for plan in (one, other, one):  # the first one again: its trials are there, and no other's
+        assert sweep(plan, train=stand_in.train) == 0
+    assert {run.name for run in (folder / "a" / "trials").iterdir()} == {"000", "001", "002"}
+    assert [row["optimizer.lr"] for row in rows(folder / "b")][0] == "0.01"
+    asks_else = stand_in.plan(folder / "c", *words, "sweep.name=b")
+    with pytest.raises(UserError, match="holds another sweep"):
+        sweep(asks_else, train=stand_in.train)
+
+
 @pytest.mark.parametrize("how", [KeyboardInterrupt(), SystemExit(1)], ids=["python", "lightning"])
 def test_interrupted_it_goes_on_and_repeats_nothing(folder: Path, how: BaseException):
     runs = Runs(run1=how)

@@ -1,5 +1,6 @@
 """The order of trials: what a researcher would sign."""
 
+import math
 from pathlib import Path
 
 import optuna
@@ -93,3 +94,38 @@ def test_with_several_objectives_best_is_what_no_other_beats(tmp_path: Path):
 def test_without_a_complete_trial_none_is_best(tmp_path: Path):
     plan = stand_in.plan(tmp_path, "task=sort")
     assert best(rank(plan, [ended(0, TrialState.PRUNED, sequence_accuracy=0.9)])) is None
+
+
+def test_a_pruned_trial_that_is_no_number_has_no_value_and_moves_no_other(tmp_path: Path):
+    plan = stand_in.plan(tmp_path, "task=sort")
+    trials = [
+        ended(0, TrialState.PRUNED, sequence_accuracy=math.nan, loss=math.nan),
+        complete(1, 0.3),
+        ended(2, TrialState.PRUNED, sequence_accuracy=math.nan, loss=math.nan),
+        complete(3, 0.7),
+    ]
+    assert numbers(plan, trials) == [3, 1, 0, 2]
+    assert [result.objectives for result in rank(plan, trials)[2:]] == [{}, {}]
+
+
+def unsolved(number: int, accuracy: float, parameters: float) -> FrozenTrial:
+    trial = complete(number, math.inf, parameters=parameters)
+    trial.user_attrs[METRICS][ACCURACY] = accuracy
+    return trial
+
+
+def test_among_trials_that_never_solved_the_task_accuracy_decides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    plan = stand_in.plan(tmp_path, "+experiment=sort", "sweep.objectives=[steps_to_solve]")
+    trials = [unsolved(0, 0.2, 10), unsolved(1, 0.9, 99), complete(2, 700.0), unsolved(3, 0.9, 55)]
+    assert numbers(plan, trials) == [2, 3, 1, 0]
+    show(plan, rank(plan, trials))
+    assert capsys.readouterr().out.count("unsolved") == 3
+
+
+@pytest.mark.parametrize("objective", [ACCURACY, "val/loss"])
+def test_trials_that_are_all_equal_stand_as_they_came(tmp_path: Path, objective: str):
+    plan = stand_in.plan(tmp_path, "task=sort", f"sweep.objectives=[{objective}]")
+    results = rank(plan, [complete(number, 0.5) for number in (2, 0, 1)])
+    assert [(r.trial.number, r.is_best) for r in results] == [(0, True), (1, False), (2, False)]
