@@ -46,9 +46,9 @@ def rank(plan: Plan, trials: list[FrozenTrial]) -> list[Result]:
     """Trials by the first objective, best first; those that reached no value come last.
 
     Ties are settled by the next objectives, then by fewer steps, then by fewer parameters; among
-    trials that never solved the task, where the time to solve it is asked, by accuracy first. A pruned
-    trial stands where the best value that it reached puts it, but only a complete one can be
-    *best*: with several objectives, each that no other beats in all of them (the Pareto front).
+    trials that never solved the task, where the time to solve it is asked, by accuracy first.
+    A pruned trial stands where the best value that it reached puts it, but only a complete one can
+    be *best*: with several objectives, each that no other beats in all of them (the Pareto front).
     """
     results = [_result(plan, trial) for trial in trials]
     valued = sorted((r for r in results if r.objectives), key=lambda r: _order(plan, r))
