@@ -1,4 +1,4 @@
-"""What backward passes written by hand share: when they will do, and heads that lie together."""
+"""What passes written by hand share: when they will do, heads that lie together, diagonals."""
 
 import torch
 from torch import Tensor
@@ -43,6 +43,15 @@ def side_by_side(q: Tensor, k: Tensor) -> Tensor | None:
         return None
     shape = (len(q), q.shape[1] + k.shape[1], *q.shape[2:])
     return q.as_strided(shape, q.stride(), q.storage_offset())
+
+
+def on_diagonals(numbers: Tensor, rows: int) -> Tensor:
+    """From (H, rows + K - 1) numbers to (H, rows, K), a number each diagonal, the lowest first."""
+    H, count = numbers.shape
+    # Row after row they are repeated, and read in rows one number shorter.
+    repeated = numbers[:, None].expand(H, rows, count).contiguous()
+    shape = H, rows, count - rows + 1
+    return repeated.as_strided(shape, (rows * count, count - 1, 1), rows - 1)
 
 
 def _has_tangent(x: Tensor) -> bool:

@@ -237,7 +237,6 @@ class ComposedAttention(nn.Module):
             like=q,
             pattern=self._pattern(sizes, is_cross=key is not query, device=q.device),
             bias=bias_of_maps(self.position, q, k, x, start, num_heads=self.num_heads),
-            bias_blocks=parts.ask(self.position, "blocks", False),
         )
         dropout_p = self.dropout if self.training else 0.0
         heads, weights = attend_and_show(

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from mha_lab.attention.allowed import per_map, take_apart, with_bias
-from mha_lab.attention.bias import Bias, whole
+from mha_lab.attention.bias import Bias, settled
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.multihead.blocks import is_plain
@@ -62,7 +62,7 @@ def attend_fused(
     ):
         return None
 
-    bias = whole(bias)
+    bias, mask, is_causal = settled(bias, mask, is_causal)
 
     def allowed() -> Tensor:
         return take_apart(mask, is_causal, q.shape[2], k.shape[2], q.device).opened
@@ -72,6 +72,8 @@ def attend_fused(
         return None
     q = q if over.row_scale is None else q * over.row_scale.to(q.dtype)
     mask, is_causal = with_bias(bias, mask, is_causal, q, k.shape[2], row_scale=over.row_scale)
+    if mask is not None and mask.ndim == 3:
+        mask = mask[None]  # the kernel takes two axes or four; of three, torch keeps all weights
     k, v = (serve_groups(x, steps.kv_heads, H) for x in (k, v))
     scale = steps.scale
     if M > 1:  # kernels want keys and values of one width

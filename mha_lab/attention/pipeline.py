@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
-from mha_lab.attention.bias import Bias, ToldBias, whole
+from mha_lab.attention.bias import Bias, ToldBias, settled
 from mha_lab.attention.blockwise.attend import attend_in_blocks
 from mha_lab.attention.blockwise.block import is_mostly_blocked
 from mha_lab.attention.functional import Mask
@@ -67,7 +67,8 @@ def weigh(
         steps: What is done on the way.
         dropout_p: Not used.
     """
-    return exactly(_weigh, q, k, bias=whole(bias), mask=mask, is_causal=is_causal, steps=steps)
+    bias, mask, is_causal = settled(bias, mask, is_causal)
+    return exactly(_weigh, q, k, bias=bias, mask=mask, is_causal=is_causal, steps=steps)
 
 
 @shows_weights(weigh)
@@ -104,8 +105,9 @@ def _is_for_blocks(bias: Bias | None, mask: Mask | None, is_causal: bool, L: int
     Under a mask, and a bias is one for it, the kernel computes what is blocked too.
     """
     if isinstance(bias, ToldBias):
-        return True
-    if bias is not None and bias.requires_grad and torch.is_grad_enabled():
+        if bias.is_best_in_blocks:
+            return True
+    elif bias is not None and bias.requires_grad and torch.is_grad_enabled():
         return True
     if L * S < _MANY or torch.compiler.is_compiling():
         return False

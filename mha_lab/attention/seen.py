@@ -2,23 +2,22 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from mha_lab.attention.allowed import restrict
-from mha_lab.attention.bias import Bias, ToldBias, whole
+from mha_lab.attention.bias import Bias, told_bias
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import join_maps, serve_groups
 from mha_lab.attention.multihead.masks import Sizes, merge_masks
 from mha_lab.attention.multihead.projection import Heads
-from mha_lab.attention.telling import bias_of, told
+from mha_lab.attention.telling import told
 
 
 class WhoSeesWhom(NamedTuple):
     """Read from one call.
 
     Attributes:
-        bias: What the encoding adds to the scores, finite, broadcastable to (N, H, L, S); or None.
+        bias: What the encoding adds to the scores, broadcastable to (N, H, L, S); or None.
         mask: Inside mask, broadcastable to (N, H, L, S), or None.
         is_causal: Whether query i sees keys 0..i only; then there is no mask.
     """
@@ -37,9 +36,8 @@ def seen(
     like: Tensor,
     pattern: Tensor | None,
     bias: Bias | None,
-    bias_blocks: bool,
 ) -> WhoSeesWhom:
-    """Let all that blocks block, and keep apart what is added.
+    """Let all masks block, and keep apart what is added.
 
     Args:
         attn_mask: As ``check_masks`` lets it pass.
@@ -49,16 +47,11 @@ def seen(
         like: A tensor of the call's dtype and device.
         pattern: True where it allows, (L, S) or (H, L, S); None allows all.
         bias: What the encoding adds to the scores, or None.
-        bias_blocks: Whether that may be -inf.
     """
     mask, is_causal = merge_masks(
         attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=like
     )
     mask, is_causal = restrict(mask, is_causal, pattern)
-    if bias_blocks and (bias := whole(bias)) is not None:
-        # What is blocked must be known as such: not every weighting makes 0 of -inf.
-        mask, is_causal = restrict(mask, is_causal, bias > -torch.inf)
-        bias = bias.masked_fill(bias == -torch.inf, 0.0)
     return WhoSeesWhom(bias, mask, is_causal)
 
 
@@ -77,9 +70,8 @@ def bias_of_maps(
     """
     if position is None or hasattr(position, "rotate"):
         return None
-    maps_per_head = q.shape[1] // num_heads
-    q, k = join_maps(q, maps_per_head), join_maps(k, maps_per_head)
-    k = serve_groups(k, k.shape[1], num_heads)
-    if hasattr(position, "in_blocks"):
-        return ToldBias(position, told(q, k, x, start))
-    return bias_of(position, q, k, x, start)
+    if hasattr(position, "score_bias"):
+        maps_per_head = q.shape[1] // num_heads
+        q, k = join_maps(q, maps_per_head), join_maps(k, maps_per_head)
+        k = serve_groups(k, k.shape[1], num_heads)
+    return told_bias(position, told(q, k, x, start))

@@ -6,7 +6,7 @@ The encoding is asked where it acts; no model knows one by name.
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -125,7 +125,10 @@ def attend_with_positions(
         is_causal: says that ``attn_mask`` is the causal mask.
         cache: holds what came before x.
     """
-    own = {} if cache is None else {"cache": cache}
+    own: dict[str, Any] = {} if cache is None else {"cache": cache}
+    is_taken = getattr(module, "takes_encoding", False) and not torch.compiler.is_compiling()
+    if encoding is not None and is_taken:
+        own["encoding"], encoding = encoding, None
     if encoding is None:
         masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
         return attend(module, x, x, is_causal=is_causal, **masks, **own)

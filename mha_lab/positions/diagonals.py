@@ -12,11 +12,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd import Function
 
-from mha_lab.by_hand import is_batched
+from mha_lab.by_hand import is_batched, on_diagonals
 from mha_lab.positions.distances import lead_of, offsets
 
 _ROWS = 32
-"""How many rows are summed at a time, in memory that stays in the cache."""
+"""How many rows are made or summed at a time, in memory that stays in the cache."""
 
 
 def by_offset(
@@ -29,14 +29,33 @@ def by_offset(
         q_positions: (L,).
         k_positions: (S,).
     """
+    distinct = of_diagonals(make, q_positions, k_positions)
+    if distinct is None:
+        return make(offsets(q_positions, k_positions))
+    laid_out: Tensor = _LaidOut.apply(distinct, len(q_positions))  # type: ignore[no-untyped-call]
+    return laid_out
+
+
+def of_diagonals(
+    make: Callable[[Tensor], Tensor], q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+) -> Float[Tensor, "H M"] | None:
+    """The same, one number for each of the L + S - 1 offsets, the lowest first.
+
+    Args:
+        make: From offsets of any shape (...) to (H, ...).
+        q_positions: (L,).
+        k_positions: (S,).
+
+    Returns:
+        Number j - i + L - 1 is that of query i and key j; None where positions do not follow one
+        another.
+    """
     ahead = lead_of(q_positions, k_positions)
     if ahead is None:
-        return make(offsets(q_positions, k_positions))
+        return None
     L, S = len(q_positions), len(k_positions)
     lowest = -ahead - (L - 1)
-    distinct = make(torch.arange(lowest, lowest + L + S - 1, device=q_positions.device))
-    laid_out: Tensor = _LaidOut.apply(distinct, L)  # type: ignore[no-untyped-call]
-    return laid_out
+    return make(torch.arange(lowest, lowest + L + S - 1, device=q_positions.device))
 
 
 class _LaidOut(Function):
@@ -45,7 +64,12 @@ class _LaidOut(Function):
     @staticmethod
     def forward(ctx: Any, distinct: Tensor, L: int) -> Tensor:
         S = distinct.shape[-1] - L + 1
-        return distinct.unfold(-1, S, 1).flip(-2)
+        laid_out = distinct.new_empty(len(distinct), L, S)
+        for end in range(L, 0, -_ROWS):
+            start = max(0, end - _ROWS)
+            of_rows = distinct[:, L - end : L - start + S - 1]
+            laid_out[:, start:end] = on_diagonals(of_rows, end - start)
+        return laid_out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

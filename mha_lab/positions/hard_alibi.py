@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.distances import offsets
+from mha_lab.positions.diagonals import by_offset, of_diagonals
 from mha_lab.ranges import Size
 
 
@@ -73,10 +73,28 @@ class HardAlibiPositions(nn.Module):
         Returns:
             (H, L, S); 0, or -inf beyond the window.
         """
-        back = -offsets(q_positions, k_positions)
-        window = torch.arange(1, self.num_heads + 1, device=back.device)[:, None, None]
-        blocked = (back >= window) & (window <= self.windowed_heads)
-        return torch.zeros(blocked.shape, device=back.device).masked_fill(blocked, -torch.inf)
+        return by_offset(self._of_offsets, q_positions, k_positions)
+
+    def diagonals(
+        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+    ) -> Float[Tensor, "H M"] | None:
+        """The same, once for each diagonal; the arguments are those of ``bias``.
+
+        Args:
+            q_positions: (L,).
+            k_positions: (S,).
+
+        Returns:
+            (H, L + S - 1), or None where positions do not follow one another.
+        """
+        return of_diagonals(self._of_offsets, q_positions, k_positions)
+
+    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+        """What is added to the score of a key that stands so far after the query."""
+        window = torch.arange(1, self.num_heads + 1, device=offset.device)
+        window = window.view(-1, *(1,) * offset.ndim)
+        blocked = (-offset >= window) & (window <= self.windowed_heads)
+        return torch.zeros(blocked.shape, device=offset.device).masked_fill(blocked, -torch.inf)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

@@ -8,7 +8,10 @@ An encoding acts in one of three places, and says so by ``acts_on``:
   q (N, H, L, D) and k (N, Hk, S, D), where Hk may be less than H.
 - ``"scores"``: ``bias(q_positions, k_positions)`` -> (H, L, S) or (1, L, S), in at least float32,
   is added to the scaled scores before the softmax. It joins the float mask where an attention
-  module knows nothing of positions. What reads the content instead has
+  module knows nothing of positions. ``diagonals``, if there is one, takes the same and returns
+  (H, L + S - 1) numbers, that of query i and key j at j - i + L - 1, or None where they would not
+  do; (H, L, S) numbers are then made only where a kernel needs them.
+  What reads the content instead has
   ``score_bias(q, k, x, q_positions, k_positions)`` -> (N, H, L, S): q and k as projected (q not
   scaled; k repeated to H heads), x (N, L, E) the query that the attention was called with, and
   before it, where keys come from a cache, those of the calls before.

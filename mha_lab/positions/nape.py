@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.diagonals import by_offset
+from mha_lab.positions.diagonals import by_offset, of_diagonals
 from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
@@ -58,10 +58,24 @@ class NapePositions(nn.Module):
         Returns:
             (H, L, S); 0 for heads that know no position.
         """
+        return by_offset(self._of_offsets, q_positions, k_positions)
+
+    def diagonals(
+        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+    ) -> Float[Tensor, "H M"] | None:
+        """The same, once for each diagonal; the arguments are those of ``bias``.
+
+        Args:
+            q_positions: (L,).
+            k_positions: (S,).
+
+        Returns:
+            (H, L + S - 1), or None where positions do not follow one another.
+        """
+        return of_diagonals(self._of_offsets, q_positions, k_positions)
+
+    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+        """What is added to the score of a key that stands so far after the query."""
         slopes = 1 / at_least_float32(self.get_buffer("numbers"))
         slopes = torch.cat([slopes, slopes.new_zeros(self.num_heads - len(slopes))])
-        return by_offset(
-            lambda offset: -slopes.view(-1, *(1,) * offset.ndim) * offset.abs(),
-            q_positions,
-            k_positions,
-        )
+        return -slopes.view(-1, *(1,) * offset.ndim) * offset.abs()

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.diagonals import by_offset
+from mha_lab.positions.diagonals import by_offset, of_diagonals
 from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
@@ -78,10 +78,25 @@ class T5Positions(nn.Module):
         Returns:
             (H, L, S).
         """
-        table = at_least_float32(self.table.weight)
-        return by_offset(
-            lambda offset: table.t()[:, self.buckets(offset)], q_positions, k_positions
-        )
+        return by_offset(self._of_offsets, q_positions, k_positions)
+
+    def diagonals(
+        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+    ) -> Float[Tensor, "H M"] | None:
+        """The same, once for each diagonal; the arguments are those of ``bias``.
+
+        Args:
+            q_positions: (L,).
+            k_positions: (S,).
+
+        Returns:
+            (H, L + S - 1), or None where positions do not follow one another.
+        """
+        return of_diagonals(self._of_offsets, q_positions, k_positions)
+
+    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+        """What is added to the score of a key that stands so far after the query."""
+        return at_least_float32(self.table.weight).t()[:, self.buckets(offset)]
 
     def buckets(self, offset: Int[Tensor, "L S"]) -> Int[Tensor, "L S"]:
         """The number of the bucket of each offset, how far the key stands after the query."""

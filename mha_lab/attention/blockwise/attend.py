@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mha_lab.attention.allowed import per_map, take_apart
-from mha_lab.attention.bias import Bias, ToldBias
+from mha_lab.attention.bias import Bias, ToldBias, settled
 from mha_lab.attention.blockwise.between import Between
 from mha_lab.attention.blockwise.bias import BlockBias, Whole
 from mha_lab.attention.blockwise.few import ToFew, is_to_few
@@ -23,6 +23,7 @@ from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.multihead.blocks import is_plain
 from mha_lab.attention.parts import RowsOver, ask
 from mha_lab.attention.states.precision import exactly
+from mha_lab.attention.weighting.softmax import Softmax
 
 _WORTH = 2**16
 """Samples of fewer weights are best computed all at once."""
@@ -50,13 +51,15 @@ def attend_in_blocks(
         steps: See :class:`mha_lab.attention.pipeline.Steps`.
         dropout_p: Probability of dropping a weight.
     """
-    L, S = q.shape[2], k.shape[2]
     H, M = steps.num_heads, q.shape[1] // steps.num_heads
     if dropout_p > 0 or not are_for_blocks(q, k, v, mask, num_heads=H):
         return None
     matrices = ask(steps.mixing, "matrices", None)
     if matrices is None and not ask(steps.mixing, "is_within_heads", False):
         return None
+    if isinstance(bias, ToldBias) and not _may_stay_told(bias, mask, M, steps):
+        bias, mask, is_causal = settled(bias, mask, is_causal)
+    L, S = q.shape[2], k.shape[2]
     allowed, opened, added = (
         None if x is None else x[(None,) * (4 - x.ndim)]
         for x in take_apart(mask, is_causal, L, S, q.device)
@@ -69,9 +72,11 @@ def attend_in_blocks(
     before, after = (None, None) if matrices is None else matrices()
     made: BlockBias | None = None
     if isinstance(bias, ToldBias):
-        if M == 1 and before is None and steps.softcap is None and over.scale is None:
-            made = bias.in_blocks(steps.scale)
-        bias = bias.whole() if made is None else None
+        made = bias.in_blocks(steps.scale, is_causal=is_causal) if over.scale is None else None
+        if made is None:
+            now = settled(bias, mask, is_causal)
+            return attend_in_blocks(q, k, v, *now, steps, dropout_p)
+        bias = None
     if bias is not None:
         bias = bias[(None,) * (4 - bias.ndim)]
     if over.scale is not None:
@@ -84,7 +89,7 @@ def attend_in_blocks(
     if bias is not None:
         made = Whole(per_map(bias, H, M))
     is_free = mask is None and not is_causal
-    if not is_free:
+    if not (is_free or getattr(made, "hides_later", False)):
         zero = q.new_zeros(()) if added is None else added
         added = torch.where(opened, zero, -torch.inf)
     if over.shift is not None:
@@ -118,6 +123,14 @@ def are_for_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, *, num_he
         and is_plain(q, k, mask)
         and is_plain(v, v, None)
     )
+
+
+def _may_stay_told(bias: ToldBias, mask: Mask | None, M: int, steps: Any) -> bool:
+    """Whether a bias may be added by blocks, and what it blocks need not be known before."""
+    if M > 1 or steps.softcap is not None or ask(steps.mixing, "matrices", None) is not None:
+        return False
+    is_softmax = isinstance(steps.weighting, Softmax)
+    return not bias.blocks or (mask is None and is_softmax)
 
 
 def _rows_over(weighting: Any, opened: Tensor) -> RowsOver | None:

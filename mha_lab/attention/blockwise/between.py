@@ -1,11 +1,12 @@
 """What lies between scores and weights."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from mha_lab.attention.blockwise.bias import BlockBias
-from mha_lab.attention.blockwise.block import Block
+from mha_lab.attention.blockwise.block import Block, cut
 from mha_lab.attention.functional import exchange
 
 
@@ -35,10 +36,11 @@ class Between(NamedTuple):
     blocked: Tensor | None
     closed: Tensor | None
 
-    @property
-    def seen(self) -> Tensor | None:
-        """Where a query may attend, if not everywhere."""
-        return None if self.added is None else self.opened
+    def cut(self, q: Tensor, k: Tensor, *, is_mixed: bool) -> Iterator[Block]:
+        """Cut a call into blocks of the keys that their rows see; see ``cut``."""
+        seen = None if self.added is None else self.opened
+        reach = getattr(self.bias, "reach", None) if seen is None else None
+        return cut(q, k, seen, is_mixed=is_mixed, reach=reach)
 
     @property
     def rise(self) -> float:

@@ -1,6 +1,6 @@
 """Which part of a call is computed at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -15,6 +15,10 @@ _FEWEST_ROWS = 32
 
 _WORTH_CUTTING = 0.7
 """Blocks of a part of all keys take so much of the time of the kernel's pass over all."""
+
+
+Reach = Callable[[slice, slice, int], slice]
+"""From heads, rows and the number of keys to the keys from the first to the last that are seen."""
 
 
 class Block(NamedTuple):
@@ -35,7 +39,9 @@ class Block(NamedTuple):
         return mask if mask.shape[3] == 1 else mask[..., self.keys]
 
 
-def cut(q: Tensor, k: Tensor, opened: Tensor | None, *, is_mixed: bool) -> Iterator[Block]:
+def cut(
+    q: Tensor, k: Tensor, opened: Tensor | None, *, is_mixed: bool, reach: Reach | None = None
+) -> Iterator[Block]:
     """Cut samples, heads (unless they are mixed) and rows.
 
     Args:
@@ -43,18 +49,24 @@ def cut(q: Tensor, k: Tensor, opened: Tensor | None, *, is_mixed: bool) -> Itera
         k: (N, H, S, D).
         opened: Where a query may attend, (1 or N, 1 or H, L, S); None means everywhere.
         is_mixed: Whether heads need one another.
+        reach: Instead of opened, tells the keys that some rows of some heads see, of so many.
     """
     N, H, L, _ = q.shape
     S = k.shape[2]
     heads = H if is_mixed else min(H, max(1, BLOCK_ELEMENTS // (L * S)))
     rows = min(L, max(_FEWEST_ROWS, BLOCK_ELEMENTS // (heads * S)))
-    seen = None if opened is None else opened.flatten(0, 1).any(0)
+    seen = None if opened is None else opened.any(0)
     for r in range(0, L, rows):
         row = slice(r, min(L, r + rows))
-        keys = slice(0, S) if seen is None else _keys_of(seen[row])
-        for n in range(N):
-            for h in range(0, H, heads):
-                yield Block(slice(n, n + 1), slice(h, h + heads), row, keys)
+        for h in range(0, H, heads):
+            head = slice(h, h + heads)
+            keys = slice(0, S)
+            if reach is not None:
+                keys = reach(head, row, S)
+            elif seen is not None:
+                keys = _keys_of((seen if len(seen) == 1 else seen[head])[:, row].any(0))
+            for n in range(N):
+                yield Block(slice(n, n + 1), head, row, keys)
 
 
 def is_mostly_blocked(mask: Mask, L: int, S: int) -> bool:

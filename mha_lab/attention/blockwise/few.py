@@ -14,7 +14,6 @@ from torch.autograd import Function
 
 from mha_lab.attention.blockwise.between import Between
 from mha_lab.attention.blockwise.bias import Whole
-from mha_lab.attention.blockwise.block import cut
 from mha_lab.attention.blockwise.chain import scores_of
 from mha_lab.attention.blockwise.function import differentiable_gradients, parts_of
 from mha_lab.attention.blockwise.products import Memory
@@ -54,7 +53,7 @@ class ToFew(Function):
         weights = q.new_empty(N, H, L, few)
         output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
-        for block in cut(q, k, between.seen, is_mixed=False):
+        for block in between.cut(q, k, is_mixed=False):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
             scores, *_ = scores_of(products, between, block, None, parts_of(others)[2])

@@ -9,7 +9,7 @@ from torch.autograd import Function
 
 from mha_lab.attention.blockwise import chain
 from mha_lab.attention.blockwise.between import Between, weights_of
-from mha_lab.attention.blockwise.block import Block, cut
+from mha_lab.attention.blockwise.block import Block
 from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product
 from mha_lab.attention.parts import ask
 from mha_lab.by_hand import is_batched
@@ -28,7 +28,7 @@ class InBlocks(Function):
         output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
         before, after, of_bias = parts_of(others)
-        for block in cut(q, k, between.seen, is_mixed=after is not None):
+        for block in between.cut(q, k, is_mixed=after is not None):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
             made = chain.forward(
@@ -69,7 +69,7 @@ def _gradients(
     of_scores, of_weights = Memory(q), Memory(q)
     slope = between.factor * between.rise
     before, after, of_bias = parts_of(others)
-    for block in cut(q, k, between.seen, is_mixed=after is not None):
+    for block in between.cut(q, k, is_mixed=after is not None):
         n, heads, rows, keys = block
         q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, heads, keys]
         grad_part = grad[n, heads, rows]

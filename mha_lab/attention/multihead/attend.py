@@ -5,12 +5,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_lab.attention.bias import Bias
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.multihead.learned_mask import attend_under, is_learned
 from mha_lab.attention.multihead.masks import open_blocked_rows
 from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
 from mha_lab.attention.multihead.projection import Heads
 from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
+from mha_lab.attention.multihead.under_bias import attend_under_bias
 from mha_lab.attention.multihead.weights import weights_apart
 
 # torch 2.6 does not tell an export from a compilation.
@@ -27,6 +29,7 @@ def attend(
     dropout_p: float,
     need_weights: bool,
     average: bool,
+    bias: Bias | None = None,
 ) -> tuple[Float[Tensor, "N H L D"], Tensor | None]:
     """Attend by the way that is fastest for what is wanted.
 
@@ -39,10 +42,16 @@ def attend(
         dropout_p: Probability of dropping a weight.
         need_weights: Whether the weights are wanted.
         average: Whether they are the mean over the heads.
+        bias: What an encoding adds to the scores, or None.
 
     Returns:
         The outputs, and the weights before dropout, (N, H, L, S), averaged (N, L, S), or None.
     """
+    if bias is not None:
+        attended, weights = attend_under_bias(
+            q, k, v, bias, mask, is_causal, dropout_p, need_weights=need_weights
+        )
+        return attended, weights.mean(1) if weights is not None and average else weights
     if need_weights and dropout_p == 0 and is_faster_together(q, k, v, mask):
         return attend_with_weights(q, k, v, mask, is_causal, average)
     attended = _attend(q, k, v, mask, dropout_p, is_causal)

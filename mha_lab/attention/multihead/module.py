@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_lab.attention.bias import told_bias
 from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.attend import attend
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
@@ -24,6 +25,7 @@ from mha_lab.attention.multihead.projection import (
     project_apart,
     project_packed,
 )
+from mha_lab.attention.telling import told
 from mha_lab.ranges import Probability, Size
 
 
@@ -111,6 +113,11 @@ class MultiheadAttention(nn.Module):
         self.bias_v = parameter(1, 1, embed_dim, exists=add_bias_kv)
         self.reset_parameters()
 
+    @property
+    def takes_encoding(self) -> bool:
+        """Read by the models: whether an encoding may be handed over in place of a mask."""
+        return self.bias_k is None and not self.add_zero_attn
+
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiheadAttention":
         """Make a module with the weights and the defaults of torch's.
@@ -176,6 +183,7 @@ class MultiheadAttention(nn.Module):
         is_causal: bool = False,
         *,
         cache: Cache | None = None,
+        encoding: nn.Module | None = None,
     ) -> tuple[Float[Tensor, "*N L E"], Float[Tensor, "..."] | None]:
         """Attend.
 
@@ -195,6 +203,9 @@ class MultiheadAttention(nn.Module):
             is_causal: Whether query i sees keys 0..i only; needs no mask, and beside one both
                 apply.
             cache: Holds earlier keys, to which these are added; then S counts them all.
+            encoding: Has ``bias`` (see :mod:`mha_lab.positions.interface`), which is added to the
+                scores as a float mask would be, and need not exist as a whole. Not beside learned
+                or zero keys.
 
         Returns:
             The output (N, L, E), and the weights before dropout: (N, H, L, S), averaged (N, L, S),
@@ -216,6 +227,7 @@ class MultiheadAttention(nn.Module):
             like=weight,
         )
         q, k, v = self._project(query, key, value)
+        start = 0 if cache is None else cache.length
         if cache is not None:
             k, v = cache.extend(k=k, v=v)
         N, H, L, _ = q.shape
@@ -246,6 +258,7 @@ class MultiheadAttention(nn.Module):
             dropout_p=dropout_p,
             need_weights=need_weights,
             average=bool(average_attn_weights),
+            bias=None if encoding is None else told_bias(encoding, told(q, k, query, start)),
         )
         output = self.out_proj(join_heads(attended, self.batch_first))
         if query.ndim == 2:
