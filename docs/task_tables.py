@@ -99,7 +99,7 @@ def measure_all(tasks: list[str], *, seconds: float) -> None:
 def measure(name: str, seed: int) -> None:
     """Train one run, and keep its accuracy on three ranges and its seconds of the processor."""
     from mha_lab.config import compose
-    from mha_lab.length_evaluation import evaluate_lengths, trained_lengths
+    from mha_lab.evaluation.by_length import evaluate_lengths, trained_lengths
     from mha_lab.run import train
     from mha_lab.training.run_folder import read_summary
 

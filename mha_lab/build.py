@@ -11,16 +11,16 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from mha_lab import memory
+from mha_lab.config.signatures import check_arguments, hints
+from mha_lab.config.targets import KINDS, Kind, kind_of, locate
+from mha_lab.config.trust import TARGET
+from mha_lab.config.validation import validate
 from mha_lab.errors import UserError
 from mha_lab.models.interface import SequenceModel
-from mha_lab.signatures import check_arguments, hints
-from mha_lab.targets import KINDS, Kind, kind_of, locate
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.terminal import tell
 from mha_lab.training.data_module import TaskDataModule
 from mha_lab.training.module import SequenceModule
-from mha_lab.trust import TARGET
-from mha_lab.validation import validate
 
 
 @dataclass(frozen=True)

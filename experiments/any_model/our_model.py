@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 from mha_lab import config
+from mha_lab.evaluation.predictor import predict
 from mha_lab.maps.plot import plot_maps
-from mha_lab.predictor import predict
 from mha_lab.run import train
 
 with tempfile.TemporaryDirectory() as folder:

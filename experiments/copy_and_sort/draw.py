@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mha_lab.length_evaluation import evaluate_lengths
+from mha_lab.evaluation.by_length import evaluate_lengths
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.colours import colours_of, show_weights
 from mha_lab.reporting.drawing import INK, MUTED, SERIES

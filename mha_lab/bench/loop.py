@@ -81,7 +81,7 @@ def harness_loop(cfg: "DictConfig", steps: int) -> float:
     import pytorch_lightning as pl
 
     from mha_lab.build import build_parts
-    from mha_lab.trainer import build_callbacks, build_loggers, build_trainer, quieten
+    from mha_lab.run.trainer import build_callbacks, build_loggers, build_trainer, quieten
 
     class Stopwatch(pl.Callback):
         since = 0.0

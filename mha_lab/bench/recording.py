@@ -64,7 +64,7 @@ def stretches(cfg: "DictConfig", pairs: int) -> list[float]:
 
     from mha_lab.build import build_parts
     from mha_lab.callbacks.attention_map_logger import AttentionMapLogger
-    from mha_lab.trainer import build_callbacks, build_loggers, build_trainer
+    from mha_lab.run.trainer import build_callbacks, build_loggers, build_trainer
 
     class ByTurns(AttentionMapLogger):
         """Sees every second validation."""

@@ -117,7 +117,7 @@ def ours(
 
     from mha_lab.build import build_parts
     from mha_lab.config import compose
-    from mha_lab.trainer import build_callbacks, build_loggers, build_trainer, quieten
+    from mha_lab.run.trainer import build_callbacks, build_loggers, build_trainer, quieten
 
     quieten()
     words = ["+experiment=mingpt_sort", f"seed={seed}", *overrides]

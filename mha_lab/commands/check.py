@@ -49,9 +49,9 @@ def _check(name: str, cfg: "DictConfig") -> int:
     """Check one node of the config; tell how many checks failed."""
     from omegaconf import OmegaConf
 
-    from mha_lab.targets import KINDS
+    from mha_lab.config.targets import KINDS
+    from mha_lab.config.validation import check_node
     from mha_lab.testing import attention_checks, model_checks, position_checks, task_checks
-    from mha_lab.validation import check_node
 
     checks = {
         "attention": attention_checks,

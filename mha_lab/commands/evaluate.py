@@ -26,9 +26,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mha_lab import trust
 from mha_lab.arguments import split, whole_number
 from mha_lab.commands.which_run import which_run
+from mha_lab.config import trust
 from mha_lab.errors import UserError
 from mha_lab.terminal import relative, show_table, tracked, wrapped
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         longest = _by_range(folder, ranges, overrides, samples, common, kept)
     else:
         longest = _by_test_set(folder, overrides, common, kept)
-    from mha_lab.length_evaluation import why_beyond
+    from mha_lab.evaluation.by_length import why_beyond
 
     reason = why_beyond(folder, longest, common["trusted"])
     if reason is not None:
@@ -71,8 +71,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any], kept: Path) -> int:
     """Test on the test set; the longest length in it."""
-    from mha_lab.evaluation import load_trained, test
-    from mha_lab.length_evaluation import trained_lengths
+    from mha_lab.evaluation.by_length import trained_lengths
+    from mha_lab.evaluation.trained import load_trained, test
     from mha_lab.training.run_folder import write_rows, write_summary
 
     cfg, parts = load_trained(folder, overrides, **common)
@@ -114,7 +114,7 @@ def _by_test_set(folder: Path, overrides: Sequence[str], common: dict[str, Any],
 
 def _write_maps(parts: "Parts", kept: Path) -> Path:
     """A page with the maps of one test sequence: a wrong one, where the first ones hold one."""
-    from mha_lab.prediction import first_wrong
+    from mha_lab.evaluation.prediction import first_wrong
     from mha_lab.tasks.batch import Batch
     from mha_lab.training.length_scores import score
     from mha_lab.view.gallery import Gallery
@@ -134,8 +134,8 @@ def _by_range(
     kept: Path,
 ) -> int:
     """Test on ranges of lengths; the longest of them."""
-    from mha_lab.length_evaluation import evaluate_lengths
-    from mha_lab.length_files import write_evaluation
+    from mha_lab.evaluation.by_length import evaluate_lengths
+    from mha_lab.evaluation.length_files import write_evaluation
     from mha_lab.training.length_scores import MEASURES
 
     bar = tracked(ranges, "testing lengths")
@@ -164,7 +164,7 @@ def _by_range(
 def _which(folder: Path, common: dict[str, Any]) -> str:
     """Which run it was, and which of its weights."""
     from mha_lab.config import load_run
-    from mha_lab.opening import names_of_run
+    from mha_lab.run.opening import names_of_run
     from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
 
     cfg = load_run(folder, trusted=common["trusted"])

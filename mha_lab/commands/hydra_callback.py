@@ -94,7 +94,7 @@ def _check_jobs(words: list[str]) -> None:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    from mha_lab.validation import validate
+    from mha_lab.config.validation import validate
 
     parsed = OverridesParser.create().parse_overrides(words)
     try:
@@ -141,7 +141,7 @@ def _check_config(config: DictConfig, folder: str) -> None:
     from mha_lab.quick_start import import_lightning
 
     import_lightning()
-    from mha_lab.validation import validate
+    from mha_lab.config.validation import validate
 
     checked = config.copy()
     OmegaConf.set_readonly(checked.hydra, False)

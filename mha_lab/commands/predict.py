@@ -23,15 +23,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_lab import trust
 from mha_lab.arguments import no_more, split
 from mha_lab.commands.which_run import which_run
+from mha_lab.config import trust
 from mha_lab.errors import MachineError, UserError
 from mha_lab.terminal import tell
 
 if TYPE_CHECKING:
-    from mha_lab.prediction import Prediction
-    from mha_lab.predictor import Predictor
+    from mha_lab.evaluation.prediction import Prediction
+    from mha_lab.evaluation.predictor import Predictor
     from mha_lab.tasks.sequence_file import Row
 
 _SETTINGS = ("run", "input", "output", "figure", "checkpoint", trust.SETTING)
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str]) -> int:
     output = Path(settings["output"]) if "output" in settings else None
     rows = _rows(words, settings.get("input"), output)
 
-    from mha_lab.length_evaluation import why_beyond
-    from mha_lab.predictor import Predictor
+    from mha_lab.evaluation.by_length import why_beyond
+    from mha_lab.evaluation.predictor import Predictor
 
     folder = which_run("run", settings["run"])
     trusted = trust.modules(settings.get(trust.SETTING))

@@ -17,8 +17,8 @@ study may name code that is not this project's. docs/studies.md tells how to add
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mha_lab import trust
 from mha_lab.arguments import split
+from mha_lab.config import trust
 from mha_lab.errors import UserError
 from mha_lab.terminal import relative, show_table
 

@@ -25,8 +25,8 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str]) -> int:
     """Run a sweep, or join it."""
-    from mha_lab import trust
     from mha_lab.arguments import split
+    from mha_lab.config import trust
     from mha_lab.sweeping.plan import read_plan
     from mha_lab.sweeping.processes import share_cores
 

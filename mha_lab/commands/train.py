@@ -21,11 +21,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from mha_lab import trust
 from mha_lab.arguments import split
 from mha_lab.commands.ending import train_and_tell
 from mha_lab.commands.job import displays, outcome, run_job
 from mha_lab.commands.which_run import which_run
+from mha_lab.config import trust
 from mha_lab.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
         usual_run_dir,
         without_attention,
     )
-    from mha_lab.words import check_choices, parse_words
+    from mha_lab.config.words import check_choices, parse_words
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who explain them in a sentence
     outcome.clear()
@@ -154,7 +154,7 @@ def _refuse_what_training_would(words: Sequence[str]) -> None:
     from mha_lab.quick_start import import_lightning
 
     import_lightning()
-    from mha_lab.validation import validate
+    from mha_lab.config.validation import validate
 
     ours = [word for word in words if not word.lstrip("+~").startswith("hydra")]
     validate(compose(ours, run_dir="RUN"))

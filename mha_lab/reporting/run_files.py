@@ -11,7 +11,7 @@ import yaml
 from numpy.typing import NDArray
 
 from mha_lab.config import CONFIG_FILE, first_line
-from mha_lab.plain_yaml import check_size
+from mha_lab.config.plain_yaml import check_size
 
 SUMMARY = "summary.json"
 METRICS = "metrics.csv"

@@ -54,7 +54,7 @@ class Measuring:
         return found
 
     def _by_length(self, run: Path) -> list[Row]:
-        from mha_lab.length_evaluation import evaluate_lengths
+        from mha_lab.evaluation.by_length import evaluate_lengths
 
         ranges = [
             (int(low), int(high)) for low, _, high in (t.partition("-") for t in self.lengths)

@@ -7,12 +7,13 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from mha_lab import config, trust
+from mha_lab import config
+from mha_lab.config import trust
+from mha_lab.config.words import parse_word, plain
 from mha_lab.errors import UserError
 from mha_lab.studies.places import FILE
 from mha_lab.studies.spec import Claim, FigureSpec, Spec, make, words
 from mha_lab.studies.study import Grid, Study
-from mha_lab.words import parse_word, plain
 
 _LEVEL = re.compile(r"[\w.+-]+")
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
+from mha_lab.config.signatures import check_arguments
 from mha_lab.errors import UserError
 from mha_lab.ranges import Positive, Size, Text
-from mha_lab.signatures import check_arguments
 
 Words = str | list[str]
 """Overrides as ``train`` takes them: a list, or one text with spaces between them."""

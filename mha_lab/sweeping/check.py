@@ -4,11 +4,11 @@ from omegaconf import DictConfig, OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from mha_lab import config
+from mha_lab.config.validation import validate
 from mha_lab.errors import UserError, nearest
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.settings import TO_SOLVE
 from mha_lab.sweeping.space import Parameter, Space, grid_size, override
-from mha_lab.validation import validate
 
 DEFAULT_TRIALS = 30
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from hydra.core.override_parser.types import ChoiceSweep, Override, Transformer
 
-from mha_lab import config, trust
+from mha_lab import config
+from mha_lab.config import trust
+from mha_lab.config.words import parse_words, plain
 from mha_lab.errors import UserError
 from mha_lab.sweeping.settings import Settings, load
-from mha_lab.words import parse_words, plain
 
 _SPACE = "sweep.space."
 

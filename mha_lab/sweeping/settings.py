@@ -9,10 +9,10 @@ from annotated_types import Ge
 from omegaconf import OmegaConf
 
 from mha_lab import config
+from mha_lab.config.lightning_ranges import Metric
+from mha_lab.config.signatures import check_arguments
 from mha_lab.errors import UserError, nearest, shown
-from mha_lab.lightning_ranges import Metric
 from mha_lab.ranges import FolderName, Seed, Size, Text
-from mha_lab.signatures import check_arguments
 
 Sampler = Literal["tpe", "random", "grid"]
 Pruner = Literal["hyperband", "median", "none"]

@@ -12,8 +12,8 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 
 from mha_lab import config
+from mha_lab.config.plain_yaml import check_size
 from mha_lab.errors import UserError
-from mha_lab.plain_yaml import check_size
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.settings import Settings
 from mha_lab.training.run_folder import write_atomically

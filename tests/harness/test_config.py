@@ -6,7 +6,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from mha_lab import config
-from mha_lab.config_tree import known_keys
+from mha_lab.config.tree import known_keys
 from mha_lab.errors import UserError
 from mha_lab.other_names import OTHER_NAMES
 

@@ -11,7 +11,7 @@ from mha_lab import cli
 from mha_lab.callbacks import run_progress
 from mha_lab.commands import multirun_display
 from mha_lab.commands.multirun_display import count_runs
-from mha_lab.words import parse_words
+from mha_lab.config.words import parse_words
 
 MANY = [
     "train", "-m", "attention=composed,builtin", "position=learned,rotary",

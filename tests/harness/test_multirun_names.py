@@ -10,7 +10,7 @@ from small_runs import TINY
 from mha_lab import cli
 from mha_lab.commands.multirun_names import run_dir_words, subdir_words
 from mha_lab.config import chosen_parts, compose, load_run
-from mha_lab.opening import names_of_run
+from mha_lab.run.opening import names_of_run
 from mha_lab.training.run_folder import read_summary
 
 GROUPS = ["attention", "position", "task"]

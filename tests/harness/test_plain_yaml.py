@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_lab.plain_yaml import check_size
+from mha_lab.config.plain_yaml import check_size
 
 Lab = Callable[..., tuple[int, str, str]]
 LINES = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_lab.predictor import Predictor
+from mha_lab.evaluation.predictor import Predictor
 
 SOURCES = ["3 1 2", "7", "9 9 1 4 2", "312", "5 6 7"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mha_lab import config
-from mha_lab.length_evaluation import evaluate_lengths
+from mha_lab.evaluation.by_length import evaluate_lengths
 from mha_lab.run import train
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,8 @@ import pytest
 import yaml
 from small_runs import TINY
 
-from mha_lab import config, trust
+from mha_lab import config
+from mha_lab.config import trust
 
 Lab = Callable[..., tuple[int, str, str]]
 MODULE = "leaves_a_mark"

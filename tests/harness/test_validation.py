@@ -13,11 +13,11 @@ from torch import nn
 
 from mha_lab import config
 from mha_lab.build import build
+from mha_lab.config.signatures import check_arguments, check_value, describe
+from mha_lab.config.validation import validate
+from mha_lab.config.words import parse_words
 from mha_lab.errors import UserError, shown
 from mha_lab.ranges import FolderName, Positive, Probability, Seed, Share, Size, Text
-from mha_lab.signatures import check_arguments, check_value, describe
-from mha_lab.validation import validate
-from mha_lab.words import parse_words
 
 Lab = Callable[..., tuple[int, str, str]]
 CHOSEN = [

@@ -14,7 +14,7 @@ import torch
 from small_runs import TINY
 
 from mha_lab import config
-from mha_lab.predictor import predict
+from mha_lab.evaluation.predictor import predict
 from mha_lab.run import train
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from mha_lab import config
-from mha_lab.signatures import hints
-from mha_lab.targets import KINDS, Kind, locate
+from mha_lab.config.signatures import hints
+from mha_lab.config.targets import KINDS, Kind, locate
 
 SMALL = (
     "trainer.max_steps=2", "trainer.val_check_interval=1", "data.validation_size=20",

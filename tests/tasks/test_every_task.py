@@ -143,7 +143,7 @@ def test_a_set_read_from_the_cache_is_the_set_that_was_made(
 
 
 def test_targets_of_old_configs_are_still_found_and_trusted() -> None:
-    from mha_lab import trust
+    from mha_lab.config import trust
     from mha_lab.tasks import copy, sort
 
     own = trust.own_targets(config.config_folder())

@@ -9,8 +9,8 @@ from omegaconf import DictConfig
 from mha_lab import config
 from mha_lab.build import Parts
 from mha_lab.errors import UserError
+from mha_lab.run.trainer import log_hyperparameters
 from mha_lab.terminal import tell
-from mha_lab.trainer import log_hyperparameters
 from mha_lab.training import growing_files, run_folder
 from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint, newest_checkpoint
 from mha_lab.training.metrics_file import MetricsFile

@@ -8,7 +8,7 @@ from typing import Any
 from mha_lab import config, memory
 from mha_lab.errors import UserError
 from mha_lab.evaluation import load_trained
-from mha_lab.prediction import Prediction, first_wrong
+from mha_lab.evaluation.prediction import Prediction, first_wrong
 from mha_lab.tasks.batch import Batch
 from mha_lab.tasks.generated import GeneratedTask
 from mha_lab.training.length_scores import by_length, score, summarise

@@ -18,19 +18,19 @@ from pytorch_lightning.callbacks import Timer
 from rich.progress import Progress
 
 from mha_lab import config
-from mha_lab.beginning import begin
 from mha_lab.build import Parts, build_parts
 from mha_lab.callbacks.run_progress import RunProgress
 from mha_lab.errors import MachineError, UserError, as_machine_error
-from mha_lab.opening import COMPILED_ON_CPU, describe, opening_lines
-from mha_lab.terminal import setting, tell
-from mha_lab.trainer import (
+from mha_lab.run.beginning import begin
+from mha_lab.run.opening import COMPILED_ON_CPU, describe, opening_lines
+from mha_lab.run.trainer import (
     build_callbacks,
     build_loggers,
     build_trainer,
     log_hyperparameters,
     quieten,
 )
+from mha_lab.terminal import setting, tell
 from mha_lab.training import run_folder
 from mha_lab.training.checkpoint_files import (
     NAMES,

@@ -8,8 +8,8 @@ from omegaconf import DictConfig
 from mha_lab import config
 from mha_lab.build import Parts, build_parts
 from mha_lab.errors import UserError
+from mha_lab.run.trainer import build_trainer, quieten
 from mha_lab.tasks.vocabulary import Vocabulary
-from mha_lab.trainer import build_trainer, quieten
 from mha_lab.training import run_folder
 from mha_lab.training.checkpoint_files import checkpoint_path, load_checkpoint
 from mha_lab.training.module import SequenceModule

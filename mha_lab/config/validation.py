@@ -1,7 +1,7 @@
 """Every key of a config is what it must be: checked as a whole, before anything is made.
 
-What each key takes is said by the constructor that takes it (``mha_lab.signatures``); the few keys
-that belong to no constructor are here.
+What each key takes is said by the constructor that takes it (``signatures``); the few keys that
+belong to no constructor are here.
 """
 
 from dataclasses import replace
@@ -11,11 +11,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mha_lab import config
+from mha_lab.config.signatures import check_arguments, check_value, hints
+from mha_lab.config.targets import KINDS, Kind, kind_of, locate
+from mha_lab.config.trust import TARGET
 from mha_lab.errors import UserError, shown
 from mha_lab.ranges import Seed, Text
-from mha_lab.signatures import check_arguments, check_value, hints
-from mha_lab.targets import KINDS, Kind, kind_of, locate
-from mha_lab.trust import TARGET
 
 _PLAIN = {"seed": Seed, "compile": bool, "run_dir": Text, "choices": dict[str, str]}
 _TRAINER_NEEDS = ("accelerator", "enable_progress_bar", "max_steps", "val_check_interval")
@@ -27,7 +27,7 @@ def validate(cfg: DictConfig) -> None:
     """Check every key of a run's config; imports what it names, makes nothing.
 
     Args:
-        cfg: composed, or read and looked through (``mha_lab.trust``).
+        cfg: composed, or read and looked through (``mha_lab.config.trust``).
 
     Raises:
         UserError: a key is missing, unknown, or of another type, range or kind than it must be.

@@ -14,8 +14,8 @@ from annotated_types import Ge, Gt, Interval, Le, Lt, MinLen, Predicate
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
+from mha_lab.config.lightning_ranges import keys_of
 from mha_lab.errors import UserError, nearest, shown
-from mha_lab.lightning_ranges import keys_of
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text",

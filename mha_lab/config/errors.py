@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from omegaconf import OmegaConf
 
-from mha_lab.config_tree import WITH_PARTS, groups, known_keys, option_files, options
+from mha_lab.config.lightning_ranges import TrainerKeys
+from mha_lab.config.tree import WITH_PARTS, groups, known_keys, option_files, options
 from mha_lab.errors import nearest
-from mha_lab.lightning_ranges import TrainerKeys
 
 _STEPS = "a run is counted in steps, trainer.max_steps=N: with data.train_size=M sequences, an "
 _STEPS += "epoch is M / data.batch_size of them"

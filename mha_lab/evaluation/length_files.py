@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mha_lab.length_evaluation import LengthEvaluation
+from mha_lab.evaluation.by_length import LengthEvaluation
 from mha_lab.training.length_scores import MEASURES
 from mha_lab.training.run_folder import write_rows, write_summary
 

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from mha_lab import config
 from mha_lab.build import build_module, build_task
+from mha_lab.config.validation import validate
 from mha_lab.errors import UserError, nearest, shown
-from mha_lab.evaluation import fill, read_weights
-from mha_lab.prediction import Prediction, generate, predict_source, symbols_of
+from mha_lab.evaluation.prediction import Prediction, generate, predict_source, symbols_of
+from mha_lab.evaluation.trained import fill, read_weights
+from mha_lab.run.trainer import quieten
 from mha_lab.tasks.batch import blanks, end_rows
 from mha_lab.tasks.vocabulary import Vocabulary
-from mha_lab.trainer import quieten
 from mha_lab.training.module import SequenceModule
-from mha_lab.validation import validate
 
 _TOGETHER = 256  # sequences that the model reads at once
 

@@ -25,7 +25,7 @@ WITH_PARTS = "composed"
 
 def config_folder() -> Path:
     """The config tree: in the package where installed, beside the package in a checkout."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for folder in (package / "configs", package.parent / "configs"):
         if (folder / "train.yaml").is_file():
             return folder
