@@ -7,6 +7,7 @@ from typing import Any
 
 import links
 import pages
+import tables
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
@@ -47,7 +48,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Show what docstrings write as reStructuredText as what it means: roles and citations."""
+    """Give tables what they need, and reStructuredText of docstrings its meaning."""
+    html = tables.readable(html)
     if not page.file.src_uri.startswith(f"{pages.PACKAGE}/"):
         return html
     parts = re.split(r"(<pre.*?</pre>)", html, flags=re.DOTALL)
@@ -56,6 +58,11 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
         text = re.sub(r"(<p>)?\.\. \[(\d+)\] ", lambda m: f"{m[1] or '<br>'}[{m[2]}] ", text)
         parts[number] = re.sub(r"\[(\d+)\]_", r"[\1]", text)
     return "".join(parts)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the theme's search window for those who do not see it."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 def on_post_build(config: Any) -> None:

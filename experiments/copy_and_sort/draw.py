@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from mha_lab.evaluation.by_length import evaluate_lengths
 from mha_lab.maps.attention_map import AttentionMap
 from mha_lab.maps.colours import colours_of, show_weights
-from mha_lab.reporting.drawing import INK, MUTED, SERIES
+from mha_lab.reporting.drawing import INK, MUTED, SERIES, band
 from mha_lab.reporting.statistics import describe
 from mha_lab.studies.claims import by_seed
 from mha_lab.studies.study import Study
@@ -26,6 +26,9 @@ def draw(study: Study, rows: list[dict[str, Any]]) -> Figure:
         lines(study, rows, axes, task)
     all_axes[0].set_ylabel("sequences wholly right")
     all_axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    below.supylabel("written", color=MUTED, fontsize="medium")
+    below.supxlabel("what the row reads of the source; dark: all of its weight", color=MUTED,
+                    fontsize="medium")  # fmt: skip
     grid = below.subplots(len(SHOWN), len(RANGES))
     for row, position in zip(grid, SHOWN, strict=True):
         maps(study, row, position)
@@ -45,7 +48,7 @@ def lines(study: Study, rows: list[dict[str, Any]], axes: Any, task: str) -> Non
         mean = np.array([one.mean if one else np.nan for one in stats])
         sd = np.array([(one.sd or 0.0) if one else np.nan for one in stats])
         axes.plot(ranges, mean, color=SERIES[i], marker="o", ms=4, label=position)
-        axes.fill_between(ranges, mean - sd, mean + sd, color=SERIES[i], alpha=0.15, lw=0)
+        band(axes, ranges, mean, sd, SERIES[i], 0.0, 1.0)
     axes.set_ylim(-0.03, 1.03)
     axes.set_title(f"unique {task}, two layers")
     axes.set_xlabel("length (training: 1-10)")
@@ -67,13 +70,14 @@ def maps(study: Study, row: Any, position: str) -> None:
 
 
 def draw_map(axes: Any, one: AttentionMap, head: int) -> None:
-    """A head's rows of the output over all that it sees."""
+    """A head's rows of the output over the source; what is written has next to no weight."""
     tokens = one.query_tokens[0] if one.query_tokens else []
-    begin = tokens.index("<sep>") if "<sep>" in tokens else 0
-    shown = one.weights[0, head, begin:].numpy()
+    begin = tokens.index("<sep>")
+    shown = one.weights[0, head, begin:, : begin + 1].numpy()
     show_weights(axes, shown, colours_of(shown, highest=1.0))
-    axes.set_xticks(range(len(tokens)), tokens, fontsize=5, rotation=90)
-    axes.set_yticks(range(len(tokens) - begin), tokens[begin:], fontsize=5)
+    axes.set_xticks(range(begin + 1), tokens[: begin + 1], fontsize=8, rotation=90)
+    rows = [f"→ {token}" for token in [*tokens[begin + 1 :], "<eos>"]]
+    axes.set_yticks(range(len(rows)), rows, fontsize=8)
     axes.tick_params(labelcolor=MUTED)
     axes.grid(visible=False)
     for spine in axes.spines.values():

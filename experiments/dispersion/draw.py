@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mha_lab.reporting.drawing import SERIES
+from mha_lab.reporting.drawing import SERIES, band
 from mha_lab.reporting.statistics import describe
 from mha_lab.studies.claims import by_seed
 from mha_lab.studies.study import Study
@@ -42,4 +42,4 @@ def lines(rows: list[dict[str, Any]], axes: Any, measure: str) -> None:
         sd = np.array([(one.sd or 0.0) if one else np.nan for one in stats])
         colour, dashes = SERIES[i % len(SERIES)], "-" if i < len(SERIES) else "--"
         axes.plot(names, mean, dashes, color=colour, marker="o", ms=4, label=weighting)
-        axes.fill_between(names, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
+        band(axes, names, mean, sd, colour, 0.0, 1.0 if measure != "entropy" else np.inf)

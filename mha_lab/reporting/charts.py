@@ -141,7 +141,7 @@ def _panels(
     step = _PANEL_WIDTH + _GAP, _PANEL_HEIGHT + _GAP + LINE
     names = dict.fromkeys((s.name, s.colour) for panel in panels for s, _ in panel if s.name)
     head = 2 * LINE if names else 0.0
-    width, height = LEFT + columns * step[0], BELOW + rows * step[1] + head
+    width, height = LEFT + columns * step[0], BELOW + rows * step[1] - _GAP + head
     figure = Figure(figsize=(width, height))
     first: Axes | None = None
     for i, panel in enumerate(panels):

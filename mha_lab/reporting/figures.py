@@ -24,6 +24,7 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
     height = (0.32 if len(groups) <= _MOST_ROOMY else 0.24) * len(groups)
     figure = Figure(figsize=(names + _STRIP_WIDTH + 0.2, height + charts.BELOW + 0.1))
     axes = drawing.place(figure, names, charts.BELOW, _STRIP_WIDTH, height)
+    is_share = measure.style == "share"
     for row, (group, shade) in enumerate(zip(groups, charts.shades(groups), strict=True)):
         values = [value for run in group.complete if (value := measure.of(run)) is not None]
         dots: Any = {"color": shade.colour, "ms": 5.5, "alpha": 0.6, "mew": 0}
@@ -34,7 +35,9 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
             axes.text(0.01, row, "none", color=drawing.MUTED, **at)
         else:
             bar: Any = {"color": drawing.INK, "fmt": "|", "ms": 7, "mew": 1.6, "lw": 1.2}
-            axes.errorbar(stat.mean, row + 0.2, xerr=stat.sd, **bar)
+            sd = stat.sd or 0.0
+            below, above = (min(sd, stat.mean), min(sd, 1 - stat.mean)) if is_share else (sd, sd)
+            axes.errorbar(stat.mean, row + 0.2, xerr=[[below], [above]], **bar)
     axes.set_yticks(range(len(groups)), [group.label for group in groups])
     axes.tick_params(axis="y", labelcolor=drawing.INK, labelsize=10.5)
     axes.set_ylim(len(groups) - 0.4, -0.6)
@@ -43,7 +46,7 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
     axes.set_xlabel(measure.name)
     axes.ticklabel_format(axis="x", useOffset=False, style="plain")
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    if measure.style == "share":
+    if is_share:
         limits, ticks = drawing.share_axis(*axes.dataLim.intervalx)
         axes.set_xlim(limits)
         axes.set_xticks(ticks)
@@ -53,7 +56,7 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
         figure,
         name,
         caption=f"{measure.name.capitalize()}: every run (dots), and each group's mean ± one "
-        "standard deviation (bars).",
+        f"standard deviation (bars{', which end at 1' if is_share else ''}).",
         alt=f"{measure.name} of {len(groups)} groups, a dot a run",
     )
 

@@ -88,7 +88,7 @@ def tasks_and_variants(groups: Sequence[Group], measures: Sequence[Measure]) -> 
         return None
     shown = variants[:_MOST_COLUMNS]
     left = 0.2 + charts.LETTER * max(map(len, tasks))
-    below = 0.25 + charts.LETTER * max(map(len, shown))
+    below = 0.2 + 0.85 * charts.LETTER * max(map(len, shown))  # in smaller letters
     width, height = _CELL_WIDTH * len(shown), _CELL_HEIGHT * len(tasks)
     step = width + 0.3
     figure = Figure(figsize=(left + step * len(measures), below + height + _HEAD + 0.1))

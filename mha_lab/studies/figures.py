@@ -9,7 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from mha_lab.reporting.drawing import GRID, INK, MUTED, PAPER, SERIES, ink_on, shades, style
+from mha_lab.reporting.drawing import (
+    GRID,
+    INK,
+    MUTED,
+    PAPER,
+    SERIES,
+    band,
+    ink_on,
+    shades,
+    style,
+    without_alpha,
+)
 from mha_lab.reporting.statistics import describe
 from mha_lab.studies.claims import by_seed, select
 from mha_lab.studies.measuring import Row, load
@@ -35,7 +46,7 @@ def picture(study: Study, rows: Sequence[Row]) -> bytes | None:
             return None
         png = io.BytesIO()
         figure.savefig(png, format="png", dpi=_DPI, bbox_inches="tight")
-    return png.getvalue()
+    return without_alpha(png).getvalue()
 
 
 def attached(study: Study, rows: Sequence[Row]) -> dict[str, bytes]:
@@ -61,7 +72,10 @@ def draw(study: Study, spec: FigureSpec, rows: Sequence[Row]) -> Figure:
     for axes, panel in zip(all_axes, panels, strict=True):
         own = select(chosen, {spec.panels: panel}) if spec.panels else chosen
         drawing(study, spec, own, axes)
-        axes.set_title(f"{_name(spec.panels)} {panel}" if spec.panels else "")
+        where = f"{_name(spec.panels)} {panel}" if spec.panels else ""
+        # No axis of a heatmap says what its numbers are.
+        told = [where, _name(spec.measure)] if spec.kind == "heatmap" else [where]
+        axes.set_title(": ".join(filter(None, told)))
         if spec.log:
             axes.set_yscale("log")
     if spec.kind != "heatmap":
@@ -85,6 +99,7 @@ def _lines(study: Study, spec: FigureSpec, rows: Sequence[Row], axes: Axes) -> N
     xs = _values(study, spec.x, rows)
     levels = _values(study, spec.colour, rows) if spec.colour else [""]
     known = _values(study, spec.colour, rows, everywhere=True) if spec.colour else [""]
+    limits = (0.0, 1.0) if "accuracy" in spec.measure else ()
     for level in levels:
         own = {spec.colour: level} if spec.colour else {}
         stats = [describe(by_seed(rows, spec.measure, own | {spec.x: x}).values()) for x in xs]
@@ -95,7 +110,7 @@ def _lines(study: Study, spec: FigureSpec, rows: Sequence[Row], axes: Axes) -> N
         colour = SERIES[number % len(SERIES)]
         dashes = "-" if number < len(SERIES) else "--"
         axes.plot(there, mean, dashes, color=colour, marker="o", ms=4, label=level)
-        axes.fill_between(there, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
+        band(axes, there, mean, sd, colour, *limits)
     axes.set_xticks(range(len(xs)), xs)
     axes.set_xlabel(_name(spec.x))
 

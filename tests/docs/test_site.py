@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def links(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
-    for name in ("links", "pages"):  # another of that name may be a test's helper
+    for name in ("links", "pages", "tables"):  # another of that name may be a test's helper
         monkeypatch.delitem(sys.modules, name, raising=False)
     import links
 
@@ -65,3 +65,20 @@ def test_the_last_check_finds_what_leads_nowhere_and_what_is_fetched(
         "index.html: leads to #nothing, but that page has no such place",
         "index.html: leads to no.png, which is not there",
     ]
+
+
+def test_cells_of_many_letters_are_wide_and_no_empty_cell_is_a_header(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
+    import tables
+
+    words = "&lt;b&gt; " * 8  # 32 letters once they are shown
+    page = (
+        f"<tr><th></th><th>n</th></tr><tr><td>{words}</td><td class='a'>{words * 2}</td>"
+        f'<td style="text-align: right"><a href="{"x" * 90}">{words * 2}</a></td></tr>'
+    )
+    sys.modules.pop("tables")
+    assert tables.readable(page) == page.replace("<th></th>", "<td></td>").replace(
+        '<td style="text-align: right">', '<td style="text-align: right" class="long">'
+    )

@@ -1,3 +1,4 @@
+import io
 import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from PIL import Image
 from synthetic_runs import write_run
 
 from mha_lab.reporting import drawing, figures, length_figures
@@ -145,3 +147,44 @@ def test_numbers_on_shades_can_be_read(share: float):
 
     shade, ink = luminance(drawing.shades()(share)), luminance(drawing.ink_on(share))
     assert (max(shade, ink) + 0.05) / (min(shade, ink) + 0.05) >= 4.5
+
+
+def test_bars_of_shares_end_at_one(tmp_path, monkeypatch):
+    kept: list[Figure] = []
+    monkeypatch.setattr(drawing, "picture", lambda figure, *_, **__: kept.append(figure))
+    folders = [
+        write_run(tmp_path / str(i), seed=i, accuracy=accuracy)
+        for i, accuracy in enumerate((0.8, 1.0, 1.0))  # mean 0.933, sd 0.115: up to 1.049
+    ]
+    groups = group_runs(read_runs(folders), ["attention"])
+    with drawing.style():
+        figures.every_run(groups, of_summary("test/sequence_accuracy"), "results")
+    (bar,) = kept[0].axes[0].collections[0].get_segments()
+    assert bar[:, 0] == pytest.approx([0.9333 - 0.1155, 1.0], abs=1e-3)
+
+
+def test_a_drawing_is_made_short_and_stays_the_same():
+    with drawing.style():
+        figure = Figure(figsize=(3, 2))
+        axes = drawing.place(figure, 0.5, 0.5, 2, 1)
+        axes.plot([0.123456, 1], [0, 1], "-o")
+        axes.imshow(np.eye(3))
+        axes.set_title("0.123456 <b>")
+        whole = io.StringIO()
+        figure.savefig(whole, format="svg")
+        found = drawing.picture(figure, "x", caption="", alt="")
+    assert len(found.svg) < 0.75 * len(whole.getvalue())
+    tree = ElementTree.fromstring(found.svg)
+    assert "0.123456 <b>" in "".join(tree.itertext())
+    ids = {element.get("id") for element in tree.iter()} - {None}
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', found.svg))
+    assert used == ids != set()
+
+    def places(svg):
+        words = " ".join(re.findall(r' d="([^"]*)"', svg))
+        return [float(word) for word in re.findall(r"-?\d+(?:\.\d+)?", words)]
+
+    np.testing.assert_allclose(places(found.svg), places(whole.getvalue()), atol=0.00501)
+    image = Image.open(io.BytesIO(found.png))
+    assert image.mode == "RGB"
+    assert image.getpixel((0, 0)) == (255, 255, 255)

@@ -32,6 +32,7 @@ def small(tmp_path, monkeypatch):
 def no_figures(monkeypatch):
     """Drawing takes most of the time, and has tests of its own."""
     monkeypatch.setattr(drawing.Figure, "savefig", _save_nothing)
+    monkeypatch.setattr(drawing, "without_alpha", lambda png: png)
 
 
 def _save_nothing(figure, file, *, format, **rest):

@@ -69,3 +69,27 @@ def test_a_table_has_a_column_for_each_place(study: Study) -> None:
     means = {(r["layers"], r["position"], r["lengths"]): r["mean"] for r in mean_rows(study, ROWS)}
     assert means["2", "rotary", "4-5"] == pytest.approx(0.475)
     assert len(means) == 6
+
+
+def test_bands_of_accuracies_end_at_one(study: Study) -> None:
+    rows = [
+        row | {"accuracy": accuracy} for row, accuracy in zip(ROWS, (0.7, 1.0) * 6, strict=True)
+    ]
+    spec = FigureSpec("lines", "accuracy", x="lengths", colour="layers", panels="position")
+    with style():
+        all_axes = draw(study, spec, rows).axes
+    heights = [
+        y
+        for axes in all_axes
+        for band in axes.collections
+        for path in band.get_paths()
+        for y in path.vertices[:, 1]
+    ]
+    assert max(heights) == 1.0
+
+
+def test_a_heatmap_says_what_its_numbers_are(study: Study) -> None:
+    spec = FigureSpec("heatmap", "accuracy", x="layers", colour="position", panels="lengths")
+    with style():
+        titles = [axes.get_title(loc="left") for axes in draw(study, spec, ROWS).axes]
+    assert titles == ["lengths 1-3: accuracy", "lengths 4-5: accuracy"]
