@@ -12,16 +12,16 @@ from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
 from mha_lab.terminal import tell, wrapped_help
 
 COMMANDS = {
-    "train": "train one run, or many with -m: train +experiment=copy [key=value ...]",
-    "evaluate": "test a run again, with any override: evaluate run=FOLDER [key=value ...]",
+    "train": "train one run, or many with -m: train +experiment=copy",
+    "evaluate": "test a run again, with any override: evaluate run=latest",
     "predict": 'print a run\'s outputs: predict run=latest "3 1 2" [figure=out.png]',
     "sweep": "search hyperparameters: sweep +experiment=sort sweep=optuna",
     "report": "compare runs: report outputs/... by=attention,position",
-    "study": "ask a published finding's question again: study --list, study NAME --quick",
-    "bench": "time this project: bench attention|zoo|loop|decode|recording|sweep|view|...",
+    "study": "ask a published finding's question again: study NAME --quick",
+    "bench": "time this project: bench attention|zoo|loop|...",
     "new": "start an option of your own: new attention NAME [folder=DIR]",
-    "check": "hold an option to the contract: check attention=NAME position=NAME task=NAME",
-    "dashboard": "open TensorBoard on the runs: dashboard [logdir=outputs] [port=6006]",
+    "check": "hold an option to the contract: check attention=NAME",
+    "dashboard": "open TensorBoard on the runs: dashboard [logdir=outputs]",
     "list": "all variants, models, tasks, encodings and experiments, a line each",
 }
 

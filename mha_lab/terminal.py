@@ -6,11 +6,14 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import IO, TypeVar
 
 _Item = TypeVar("_Item")
+_NO_BREAK = "\0"
 _FEWEST, _DEEP = 12, 6  # columns that what goes on needs; where it goes on without them
+_NARROW = 36  # columns of what is told, below which it stands on lines of its own
 
 
 def relative(path: Path) -> str:
@@ -32,7 +35,9 @@ def wrapped(text: str, stream: IO[str], *, indent: int = 0) -> str:
     if not stream.isatty():
         return text
     width = max(indent + _FEWEST, shutil.get_terminal_size().columns)
-    return textwrap.fill(
+    # A command in backticks is one word, to be copied.
+    text = re.sub(r"`[^`]+`", lambda command: command[0].replace(" ", _NO_BREAK), text)
+    lines = textwrap.fill(
         text,
         width,
         subsequent_indent=" " * indent,
@@ -41,6 +46,7 @@ def wrapped(text: str, stream: IO[str], *, indent: int = 0) -> str:
         drop_whitespace=True,
         replace_whitespace=False,
     )
+    return lines.replace(_NO_BREAK, " ")
 
 
 def tell(sentence: str) -> None:
@@ -49,17 +55,39 @@ def tell(sentence: str) -> None:
 
 
 def wrapped_help(text: str, stream: IO[str]) -> str:
-    """A help text as wide as a terminal: what is told of a word goes on below where it begins."""
+    """A help text as wide as a terminal: what is told of a word goes on below where it begins.
+
+    Where that would leave a column of few words, what is told stands below its word.
+    """
     if not stream.isatty():
         return text
     lines = [""]
     for line in text.splitlines():
         before, indent = lines[-1], _indent(line)
         # Lines of one sentence are one, or each would end in a short line of its own.
-        tells = bool(before) and (_told_at(before) > _indent(before) or not _indent(before))
+        tells = bool(before) and (_tells(before) or not _indent(before))
         goes_on = tells and line and not before.endswith(":") and indent == _told_at(before)
         lines[-1:] = [f"{before} {line.lstrip()}"] if goes_on else [before, line]
-    return "\n".join(wrapped(line, stream, indent=_below(line)) for line in lines[1:])
+    blocks = groupby(lines[1:], lambda line: line.startswith(" "))
+    return "\n".join(shown for _, block in blocks for shown in _block(list(block), stream))
+
+
+def _block(lines: list[str], stream: IO[str]) -> list[str]:
+    """Lines of one paragraph: sentences, or words with what is told of each."""
+    most = shutil.get_terminal_size().columns
+    column = max((_told_at(line) for line in lines if _tells(line)), default=0)
+    if not column or column + _NARROW <= most or max(map(len, lines)) <= most:
+        return [wrapped(line, stream, indent=_below(line)) for line in lines]
+    shown = []
+    for line in lines:
+        at = _told_at(line) if _tells(line) or _indent(line) == column else len(line)
+        parts = (line[:at].rstrip(), line[at:] and " " * _DEEP + line[at:])
+        shown += [wrapped(part, stream, indent=_DEEP) for part in parts if part]
+    return shown
+
+
+def _tells(line: str) -> bool:
+    return _told_at(line) > _indent(line)
 
 
 def _indent(line: str) -> int:

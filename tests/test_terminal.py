@@ -71,21 +71,59 @@ def test_words_of_a_sentence_stay_whole_in_a_terminal(monkeypatch: pytest.Monkey
 
 
 def test_a_help_text_goes_on_below_where_a_description_begins(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("COLUMNS", "52")
     text = (
-        "Usage:\n  bench loop   the harness against\n               a bare loop\n\n"
-        "One sentence that goes on,\nand ends here."
+        "Usage:\n  bench loop   the harness against\n               a bare loop of our own\n\n"
+        "One sentence that goes on\nto the end of the line,\nand ends here."
     )
     assert wrapped_help(text, Terminal()).splitlines() == [
         "Usage:",
-        "  bench loop   the harness",
-        "               against a bare",
-        "               loop",
+        "  bench loop   the harness against a bare loop of",
+        "               our own",
         "",
-        "One sentence that goes on, and",
-        "ends here.",
+        "One sentence that goes on to the end of the line,",
+        "and ends here.",
     ]
     assert wrapped_help(text, io.StringIO()) == text
+
+
+def test_what_is_told_stands_below_its_word_where_beside_it_is_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("COLUMNS", "47")
+    text = (
+        "Usage:\n"
+        "  bench loop                     the harness\n"
+        "  bench loop repeats=3           it, shorter\n"
+        "  bench loop repeats=11 minutes=2\n"
+        "                                 it, for long"
+    )
+    assert wrapped_help(text, Terminal()).splitlines() == [
+        "Usage:",
+        "  bench loop                     the harness",
+        "  bench loop repeats=3           it, shorter",
+        "  bench loop repeats=11 minutes=2",
+        "                                 it, for long",
+    ]
+    monkeypatch.setenv("COLUMNS", "40")
+    assert wrapped_help(text, Terminal()).splitlines() == [
+        "Usage:",
+        "  bench loop",
+        "      the harness",
+        "  bench loop repeats=3",
+        "      it, shorter",
+        "  bench loop repeats=11 minutes=2",
+        "      it, for long",
+    ]
+
+
+def test_a_command_in_backticks_is_not_broken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "27")
+    assert wrapped("Say `mha_lab list attention` to see them.", Terminal()).splitlines() == [
+        "Say",
+        "`mha_lab list attention` to",
+        "see them.",
+    ]
 
 
 def test_items_with_a_bar_are_all_there_and_print_nothing_where_it_is_piped(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mha_lab.reporting.finding import Found
 
 _SETTINGS = ("by", "metric", "out", "name", "table")
+_MOST_DAMAGED = 3  # that the terminal names; the report names all
 DEFAULT_METRIC = "test/sequence_accuracy"
 
 
@@ -149,8 +150,11 @@ def _show(document: "Document", comparison: "Comparison", out: Path) -> None:
 def _remarks(comparison: "Comparison", found: "Found") -> list[str]:
     """What a reader of the table alone must know."""
     from mha_lab.reporting.cautions import warnings
+    from mha_lab.reporting.reading import UNREADABLE
 
     remarks = [_after_a_colon(text) for text in warnings(comparison)]
+    damaged = [run for run in comparison.runs if run.status == UNREADABLE]
+    remarks += [f"{relative(run.folder)}: {run.reason}" for run in damaged[:_MOST_DAMAGED]]
     if found.ignored:
         remarks.append(f"not a run, and none below: {', '.join(found.ignored)}")
     return [f"mha_lab: {remark}" for remark in remarks]

@@ -4,14 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from mha_lab.reporting.run_files import (
-    METRICS,
-    SUMMARY,
-    UnreadableError,
-    read_csv,
-    read_lengths,
-    read_number,
-)
+from mha_lab.reporting.damage import UnreadableError, check_metric
+from mha_lab.reporting.run_files import METRICS, SUMMARY, read_csv, read_lengths, read_number
 
 EVALUATIONS = "evaluations"
 _OF_THE_SAME_TASK = ("task.min_length=", "task.max_length=", "data.")
@@ -54,6 +48,7 @@ def _read_logged(folder: Path) -> dict[int, float]:
             if match and text:
                 middle = (int(match[1]) + int(match[2])) // 2
                 found[middle] = read_number(METRICS, key, text)
+                check_metric(METRICS, key, found[middle])
     return found
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mha_lab.errors import UserError, nearest
+from mha_lab.reporting.damage import CHOICES
 from mha_lab.reporting.finding import natural_key
-from mha_lab.reporting.reading import CHOICES, Run
+from mha_lab.reporting.reading import Run
 
 # What these say in Python's words, the choice has said already.
 REPEATING = ("_target_", "_partial_")

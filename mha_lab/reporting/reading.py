@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from mha_lab.config import CONFIG_FILE
+from mha_lab.reporting.damage import CHOICES, UnreadableError, is_number
 from mha_lab.reporting.evaluated import read_evaluated
 from mha_lab.reporting.run_files import (
     SUMMARY,
     Curve,
-    UnreadableError,
     read_curves,
     read_lengths,
     read_overrides,
@@ -18,8 +18,6 @@ from mha_lab.reporting.run_files import (
     read_values,
 )
 
-# The choices that a summary states as they took effect (a recurrent model has attention "none").
-CHOICES = ("task", "attention", "model", "position", "experiment")
 COMPLETE = ("solved", "finished")
 UNREADABLE = "unreadable"
 
@@ -88,9 +86,7 @@ class Run:
     def number(self, key: str) -> float | None:
         """A number of its summary; None where there is none."""
         value = self.summary.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return float(value)
+        return float(value) if is_number(value) else None
 
 
 def read_runs(folders: list[Path]) -> list[Run]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mha_lab.config import CONFIG_FILE, first_line
 from mha_lab.config.plain_yaml import check_size
+from mha_lab.reporting.damage import UnreadableError, check_choices, check_metric, check_summary
 
 SUMMARY = "summary.json"
 METRICS = "metrics.csv"
@@ -20,10 +21,6 @@ HYDRA = ".hydra"
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where it is there
-
-
-class UnreadableError(Exception):
-    """A file of a run is damaged; the text names it and says how."""
 
 
 def read_values(folder: Path) -> dict[str, Any]:
@@ -42,6 +39,7 @@ def read_values(folder: Path) -> dict[str, Any]:
         choices = _choices(_read_yaml(folder / HYDRA / "hydra.yaml"))
     else:
         return {}
+    check_choices(CONFIG_FILE, choices)
     run_dir = str(config.pop("run_dir", None) or folder)
     flat = _flatten(config)
     values = {key: _settle(value, flat, run_dir) for key, value in flat.items()}
@@ -59,6 +57,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise UnreadableError(f"{SUMMARY} is not JSON: {first_line(error)}") from error
     if not isinstance(content, dict) or "status" not in content:
         raise UnreadableError(f"{SUMMARY} is not the summary of a run: it has no 'status'")
+    check_summary(SUMMARY, content)
     return content
 
 
@@ -87,7 +86,9 @@ def read_curves(folder: Path) -> dict[str, Curve]:
         step = float(_whole_number(METRICS, "step", row["step"]))
         for key, text in row.items():
             if text and key.startswith("val/"):
-                points.setdefault(key, []).append((step, read_number(METRICS, key, text)))
+                value = read_number(METRICS, key, text)
+                check_metric(METRICS, key, value)
+                points.setdefault(key, []).append((step, value))
     tables = {key: np.array(sorted(pairs)) for key, pairs in points.items()}
     return {key: (table[:, 0], table[:, 1]) for key, table in tables.items()}
 
@@ -97,6 +98,7 @@ def read_lengths(folder: Path) -> dict[int, float]:
     found = {}
     for row in read_csv(folder / LENGTHS, "length", "sequence_accuracy"):
         accuracy = read_number(LENGTHS, "sequence_accuracy", row["sequence_accuracy"])
+        check_metric(LENGTHS, "sequence_accuracy", accuracy)
         found[_whole_number(LENGTHS, "length", row["length"])] = accuracy
     return found
 

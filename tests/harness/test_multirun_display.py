@@ -34,6 +34,7 @@ def test_a_line_a_run_and_one_table_where_there_is_no_terminal(lab, tmp_path: Pa
     assert sum("_rotary" in line or "_learned" in line for line in lines) == 3 + 4
     assert len(err.splitlines()) == 1
     assert lines[-1] == f"{tmp_path}/runs"
+    assert not list(tmp_path.glob("runs/*/*.log")), "nothing was logged"
 
 
 @pytest.mark.parametrize("width", [80, 120])

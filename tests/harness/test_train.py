@@ -42,6 +42,7 @@ def test_a_run_leaves_its_files(trained: Path):
     assert (trained / "vocabulary.json").is_file()
     assert (trained / "checkpoints" / "best.ckpt").is_file()
     assert list(trained.glob("events.out.tfevents.*"))
+    assert not list(trained.glob("*.log")), "nothing was logged"
 
 
 def test_metrics_csv_has_every_metric(trained: Path):

@@ -102,7 +102,9 @@ def test_an_unknown_status_is_kept_as_it_is(tmp_path):
         ("metrics.csv", "step,val/loss\n10,abc\n", "val/loss is 'abc', not a number"),
         ("metrics.csv", "step,val/loss\nnan,0.5\n", "step is 'nan', not a whole number"),
         ("metrics.csv", "step,val/loss\n1e999,0.5\n", "not a whole number"),
+        ("metrics.csv", "step,val/token_accuracy\n10,7\n", "7.0, not a number from 0 to 1"),
         ("accuracy_by_length.csv", "length,sequences\n1,2\n", "no column 'sequence_accuracy'"),
+        ("accuracy_by_length.csv", "length,sequence_accuracy\n1,-2\n", "not a number from 0 to 1"),
     ],
 )
 def test_a_damaged_file_makes_a_run_unreadable_with_the_reason(tmp_path, file, content, said):
@@ -113,6 +115,41 @@ def test_a_damaged_file_makes_a_run_unreadable_with_the_reason(tmp_path, file, c
     assert said in run.reason
     assert "\n" not in run.reason
     assert ("attention" in run.values) == (file != "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("steps", "many", "steps is 'many', not a whole number"),
+        ("steps", None, "steps is None, not a whole number"),
+        ("steps", -3, "steps is -3, not a whole number"),
+        ("steps", 7.5, "steps is 7.5, not a whole number"),
+        ("steps", 10**400, "not a whole number"),
+        ("parameters", True, "parameters is True, not a whole number"),
+        ("train_seconds", "6.5", "train_seconds is '6.5', not a number of seconds"),
+        ("wall_seconds", float("inf"), "wall_seconds is inf, not a number of seconds"),
+        ("test/loss", [0.1], "test/loss is [0.1], not a number"),
+        ("test/sequence_accuracy", 7, "test/sequence_accuracy is 7, not a number from 0 to 1"),
+        ("test/token_accuracy", "1.0", "test/token_accuracy is '1.0', not a number"),
+        ("status", ["solved"], "status is ['solved'], not a word"),
+        ("attention", 5, "attention is 5, not the name of an option"),
+        ("model", {"a": 1}, "model is {'a': 1}, not the name of an option"),
+    ],
+)
+def test_a_value_of_a_summary_that_is_of_another_kind_is_told(tmp_path, key, value, said):
+    folder = write_run(tmp_path / "run")
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps(summary | {key: value}))
+    run = read_run(folder)
+    assert run.status == "unreadable"
+    assert run.reason.startswith("summary.json is damaged: ")
+    assert said in run.reason
+
+
+def test_a_choice_of_a_config_that_is_no_name_is_told(tmp_path):
+    folder = write_run(tmp_path / "run", model=["encoder"])
+    run = read_run(folder)
+    assert run.reason == "config.yaml is damaged: model is ['encoder'], not the name of an option"
 
 
 def test_values_that_are_no_numbers_may_be_logged(tmp_path):
