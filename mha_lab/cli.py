@@ -3,12 +3,14 @@
 import importlib
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from mha_lab.errors import MachineError, UserError, as_machine_error, nearest
+from mha_lab.interrupts import were_interrupted
 from mha_lab.terminal import tell, wrapped_help
 
 COMMANDS = {
@@ -96,12 +98,13 @@ def run(argv: Sequence[str]) -> int:
     except MachineError as error:
         return _tell(error, 1)
     except KeyboardInterrupt as error:
-        print("mha_lab: interrupted", file=sys.stderr)
-        return getattr(error, "exit_code", 130)
+        return _tell_interrupted(argv, error)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         return 0
     except Exception as error:
+        if were_interrupted():  # of which a library made another error
+            return _tell_interrupted(argv, error)
         fault = _launcher_fault(error)
         if fault:
             return _tell(UserError(fault), 2, cause=error)
@@ -109,6 +112,16 @@ def run(argv: Sequence[str]) -> int:
         if known is None:
             raise
         return _tell(known, 1, cause=error)
+
+
+def _tell_interrupted(argv: Sequence[str], error: BaseException) -> int:
+    """Say so, and how to go on where the same command does."""
+    print("mha_lab: interrupted", end="", file=sys.stderr)
+    command = sys.modules.get(f"mha_lab.commands.{argv[0]}")
+    goes_on = getattr(command, "GOES_ON", False)
+    how = f"; go on with:\n  python -m mha_lab {shlex.join(argv)}" if goes_on else ""
+    print(how, file=sys.stderr)
+    return getattr(error, "exit_code", 130)
 
 
 def _launcher_fault(error: Exception) -> str:

@@ -114,6 +114,13 @@ def setting(name: str, folder: Path) -> str:
     return shlex.quote(f"{name}={relative(folder)}")
 
 
+def clock(seconds: float) -> str:
+    """``0:12``, or ``1:02:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def show_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],

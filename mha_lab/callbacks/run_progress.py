@@ -11,12 +11,12 @@ from rich.progress import (
     Task,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column
 from rich.text import Text
 
 from mha_lab.ranges import Size
+from mha_lab.terminal import clock
 
 _WIDE = 100  # columns of a terminal
 _SHOWN = (
@@ -32,7 +32,7 @@ def bars(console: Console) -> Progress:
         TextColumn("{task.description}"),
         BarColumn(bar_width=20 if console.width >= _WIDE else 8),
         Reached(table_column=Column(no_wrap=True, overflow="ellipsis")),
-        TimeRemainingColumn(compact=True),
+        Left(),
         console=console,
     )
 
@@ -44,6 +44,18 @@ class Reached(ProgressColumn):
         """The text of one bar."""
         of = f"/{task.total:,.0f}" if task.total is not None else ""
         return Text(f"{task.completed:,.0f}{of}{task.fields.get('text', '')}")
+
+
+class Left(ProgressColumn):
+    """``0:12 left``; nothing before that can be told, nor at the end."""
+
+    max_refresh = 0.5  # seconds, or the last digit would flicker
+
+    def render(self, task: Task) -> Text:
+        """The text of one bar."""
+        if task.finished or task.stop_time is not None or task.time_remaining is None:
+            return Text("")
+        return Text(f"{clock(task.time_remaining)} left", style="progress.remaining")
 
 
 class RunProgress(pl.callbacks.ProgressBar):
@@ -107,8 +119,12 @@ class RunProgress(pl.callbacks.ProgressBar):
             self._bar.update(self._task, description="[green]solved  ", total=step, completed=step)
         self._stop()
 
-    def on_exception(self, *_: Any) -> None:
-        """Leave the terminal as it was."""
+    def on_exception(self, trainer: pl.Trainer, *_: Any) -> None:
+        """End the bar where the run ended, and leave the terminal as it was."""
+        if self._bar is not None:
+            self._bar.update(self._task, description="[yellow]stopped ")
+            self._update(trainer)
+            self._bar.stop_task(self._task)
         self._stop()
 
     def teardown(self, *_: Any, **__: Any) -> None:

@@ -11,6 +11,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from mha_lab.commands.multirun_again import check_same
 from mha_lab.config import compose, explain, finish
 from mha_lab.errors import UserError
 from mha_lab.terminal import setting
@@ -61,12 +62,16 @@ class RunGuard(Callback):
         folder = Path(text)
         if not text.strip() or (folder.exists() and not folder.is_dir()):
             _refuse(f"hydra.sweep.dir must be a folder, or a new one, got {text!r}")
-        if any(folder.glob("*/config.yaml")):
-            _refuse(f"{str(folder)!r} already holds runs: choose another hydra.sweep.dir")
+        words = [str(word) for word in config.hydra.overrides.task]
         try:
-            _check_jobs([str(word) for word in config.hydra.overrides.task])
+            jobs = _jobs(words)
+            check_same(folder, jobs)
+            _check_jobs(jobs)
         except UserError as error:
             _refuse(str(error))
+        from mha_lab.commands.multirun_display import opening  # it needs Lightning
+
+        print(opening(words, folder), flush=True)
         RunGuard.sweep_folder = folder
 
 
@@ -81,7 +86,19 @@ def _check_folder(key: str, text: str) -> None:
         )
 
 
-def _check_jobs(words: list[str]) -> None:
+def _jobs(words: list[str]) -> list[list[str]]:
+    """The words of each run of a multirun; none where another sweeper draws them."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parsed = OverridesParser.create().parse_overrides(words)
+    try:
+        return [list(job) for job in BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]]
+    except HydraException:
+        return []  # values of another sweeper's kind; if there is none, Hydra will say so
+
+
+def _check_jobs(jobs: list[list[str]]) -> None:
     """Check the runs of a multirun before its first begins.
 
     Each value once, with the first of all others: a mistake is one of a key, or of a key that an
@@ -91,16 +108,8 @@ def _check_jobs(words: list[str]) -> None:
     from mha_lab.quick_start import import_lightning
 
     import_lightning()
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     from mha_lab.config.validation import validate
 
-    parsed = OverridesParser.create().parse_overrides(words)
-    try:
-        jobs = BasicSweeper.split_arguments(parsed, max_batch_size=None)[0]
-    except HydraException:
-        return  # values of another sweeper's kind; if there is none, Hydra will say so
     seen: set[str] = set()
     for job in jobs:
         if seen.issuperset(job):
@@ -111,7 +120,7 @@ def _check_jobs(words: list[str]) -> None:
         except UserError as error:
             raise UserError(f"{' '.join(job)}: {error}") from error
     variants = {tuple(w for w in job if not w.startswith("seed=")): job for job in jobs}
-    if len(variants) <= _FEW:
+    if 0 < len(variants) <= _FEW:
         _tell_impossible(variants)
 
 

@@ -59,13 +59,21 @@ def run_job(cfg: "DictConfig") -> None:
 
 def _train_among(cfg: "DictConfig", overrides: Sequence[str]) -> int:
     """Train one of many runs: the multirun tells of it."""
+    from mha_lab.commands.multirun_again import is_done
     from mha_lab.commands.multirun_display import MultirunDisplay
+    from mha_lab.config import CONFIG_FILE
+    from mha_lab.training.run_folder import read_summary
 
     # A launcher may run jobs in processes of its own, which have no bar.
     display = displays[-1] if displays else MultirunDisplay(is_here=False)
     display.begins(overrides)
-    summary, code = train_for_summary(cfg, among=display.bars, says_what=False)
-    display.ends(Path(cfg.run_dir), summary)
+    folder = Path(cfg.run_dir)
+    if is_done(folder):  # before the multirun was broken off
+        display.ends(folder, read_summary(folder))
+        return 0
+    begun = (folder / CONFIG_FILE).exists()
+    summary, code = train_for_summary(cfg, resume=begun, among=display.bars, says_what=False)
+    display.ends(folder, summary)
     return code
 
 

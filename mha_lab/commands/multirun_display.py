@@ -1,5 +1,6 @@
 """The terminal of a multirun: a bar of runs above that of the run; elsewhere a line a run."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -11,6 +12,8 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from mha_lab.callbacks.run_progress import bars
+from mha_lab.terminal import relative, wrapped
+from mha_lab.config.words import parse_words
 
 
 class MultirunDisplay:
@@ -63,6 +66,17 @@ class MultirunDisplay:
         assert self._task is not None
         counts = "".join(f" · {number} {status}" for status, number in self._counts.items())
         self.bars.update(self._task, advance=done, text=counts + now, refresh=True)
+
+
+def opening(words: Sequence[str], folder: Path) -> str:
+    """The lines that begin a multirun: how many runs, of what, and where they are kept."""
+    items = parse_words([word for word in words if not word.lstrip("+~").startswith("hydra")])
+    number = count_runs(items)
+    shared = [item.input_line or "" for item in items if not item.is_sweep_override()]
+    varied = [item.input_line or "" for item in items if item.is_sweep_override()]
+    parts = ["many runs" if number is None else f"{number} {'run' if number == 1 else 'runs'}"]
+    parts += [" ".join(some) for some in (varied, shared) if some]
+    return f"{wrapped(' · '.join(parts), sys.stdout)}\n{relative(folder)}"
 
 
 def line(folder: Path, summary: dict[str, Any]) -> str:

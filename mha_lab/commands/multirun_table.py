@@ -1,14 +1,13 @@
 """The table that ends a multirun."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from mha_lab.terminal import show_table, tell
+from mha_lab.commands.multirun_again import COMPLETE, runs_below, words_of
+from mha_lab.terminal import relative, show_table, tell
 from mha_lab.training.run_folder import read_summary, write_rows
 
-_HYDRA = ".hydra"
 _METRICS = {
     "test/sequence_accuracy": "sequence accuracy",
     "test/token_accuracy": "token accuracy",
@@ -24,7 +23,7 @@ def show(folder: Path) -> int:
     Returns:
         The exit code: 0, or the worst of the runs that failed (2 where one was misasked).
     """
-    rows = [_row(folder, run) for run in _runs(folder)]
+    rows = [_row(folder, run) for run in runs_below(folder)]
     if not rows:
         return 1
     varying = [
@@ -35,6 +34,7 @@ def show(folder: Path) -> int:
     # attention=masked_decoder chooses a model too: say in which each ran, where they differ.
     models = {row["summary"]["model"] for row in rows if "model" in row["summary"]}
     ran_in = ["model"] if len(models) > 1 and "model" not in varying else []
+    print()
     show_table(
         ("run", *varying, *ran_in, "status", *_METRICS.values()),
         [
@@ -47,7 +47,6 @@ def show(folder: Path) -> int:
             )
             for row in rows
         ],
-        title=str(folder),
         numeric=len(_METRICS),
         # What a run's name says already goes first.
         spare=[*(key for key in varying if _is_named(key, rows)), "parameters", "token accuracy"],
@@ -68,25 +67,13 @@ def show(folder: Path) -> int:
             for row in rows
         ],
     )
+    print(f"\ncompare them with:\n  python -m mha_lab report {shlex.quote(relative(folder))}")
     print(folder)
     return max(_code(row["summary"]) for row in rows)
 
 
-def _runs(folder: Path) -> list[Path]:
-    """The runs' folders, whatever they are called, in the order of their jobs."""
-    found = [file.parent.parent for file in folder.rglob(f"{_HYDRA}/overrides.yaml")]
-    return sorted(found, key=lambda run: (_job_number(run), run.name))
-
-
-def _job_number(run: Path) -> int:
-    record = OmegaConf.load(run / _HYDRA / "hydra.yaml")
-    return int(OmegaConf.select(record, "hydra.job.num", default=0) or 0)
-
-
 def _row(folder: Path, run: Path) -> dict[str, Any]:
-    overrides = OmegaConf.to_container(OmegaConf.load(run / _HYDRA / "overrides.yaml"))
-    assert isinstance(overrides, list)
-    pairs = dict(str(word).split("=", 1) for word in overrides if "=" in str(word))
+    pairs = dict(word.split("=", 1) for word in words_of(run) if "=" in word)
     name = run.relative_to(folder).as_posix()
     return {"run": name, "overrides": pairs, "summary": read_summary(run)}
 
@@ -103,6 +90,6 @@ def _number(key: str, value: Any) -> str:
 
 
 def _code(summary: dict[str, Any]) -> int:
-    if summary.get("status") in ("solved", "finished"):
+    if summary.get("status") in COMPLETE:
         return 0
     return int(summary.get("exit_code", 1))

@@ -25,6 +25,7 @@ from mha_lab.terminal import relative, show_table
 if TYPE_CHECKING:
     from mha_lab.studies.study import Study
 
+GOES_ON = True  # after an interruption, by the same command
 _OPTIONS = ("--quick", "--list")
 
 

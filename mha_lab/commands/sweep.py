@@ -22,6 +22,8 @@ The same command started again joins the study, or goes on with it after an inte
 
 from collections.abc import Sequence
 
+GOES_ON = True  # after an interruption, by the same command
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run a sweep, or join it."""

@@ -3,7 +3,8 @@
 Usage:
   python -m mha_lab train +experiment=copy                    a recipe: every task has one
   python -m mha_lab train task=sort attention=builtin seed=3  any option, any value
-  python -m mha_lab train -m +experiment=copy seed=0,1,2      a sweep, each run in its own folder
+  python -m mha_lab train -m +experiment=copy seed=0,1,2      a sweep, each run in its own folder;
+                                                              hydra.sweep.dir=FOLDER goes on with it
   python -m mha_lab train resume=FOLDER                       go on from the last checkpoint
   python -m mha_lab train resume=latest                       with the newest run below outputs/
 
@@ -127,6 +128,14 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
         if RunGuard.refusal is not None:
             raise RunGuard.refusal from None
         raise
+    except KeyboardInterrupt:
+        if RunGuard.sweep_folder is None:
+            raise
+        from mha_lab.commands.multirun_again import told_of_interrupt
+        from mha_lab.commands.multirun_display import count_runs
+
+        print(told_of_interrupt(arguments, RunGuard.sweep_folder, count_runs(items)))
+        return max(130, int(outcome.get("code", 0)))
     finally:
         sys.argv = words
     if RunGuard.sweep_folder is not None:

@@ -14,6 +14,7 @@ from mha_lab.tasks.generated import GeneratedTask
 from mha_lab.training.length_scores import by_length, score, summarise
 
 Range = tuple[int, int]
+_MADE_FOR_LONGER = ("rotary", "alibi", "randomized")
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,14 @@ def why_beyond(folder: Path, longest: int, trusted: Sequence[str] = ()) -> str |
     advice = f"train with task.max_length={longest}"
     if cfg.choices.get("model") == "recurrent":
         return f"{reason}: to do better there, {advice}"
-    if cfg.choices.get("position") == "learned":
+    position = cfg.choices.get("position")
+    if position == "learned":
         reason += (
             "; position=learned holds a vector for each place, and those of places that training "
             "never met are still random"
         )
+    *others, last = (one for one in _MADE_FOR_LONGER if one != position)
     return (
         f"{reason}: to do better there, {advice}, or with an encoding that was made for longer "
-        "sequences, such as position=rotary, alibi or randomized, and compare them by lengths="
+        f"sequences, such as position={', '.join(others)} or {last}, and compare them by lengths="
     )

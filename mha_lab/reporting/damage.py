@@ -2,7 +2,7 @@
 
 import math
 import sys
-from typing import Any
+from typing import Any, TypeGuard
 
 CHOICES = ("task", "attention", "model", "position", "experiment")
 """What a summary states as it took effect (a recurrent model has attention "none")."""
@@ -56,7 +56,7 @@ def check_choices(file: str, choices: dict[str, Any]) -> None:
         _check(file, key, value, "the name of an option", value is None or isinstance(value, str))
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is one that a float can hold; truth values are none, though Python's are."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

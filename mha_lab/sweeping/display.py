@@ -16,7 +16,7 @@ from mha_lab.sweeping.results import Result, best, number, rank, reached, second
 from mha_lab.sweeping.slots import REASON, Slots
 from mha_lab.sweeping.storage import FAULTS
 from mha_lab.sweeping.worker import SECONDS, STEPS
-from mha_lab.terminal import wrapped
+from mha_lab.terminal import clock, wrapped
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -115,8 +115,7 @@ def status(plan: Plan, results: list[Result], size: int) -> str:
         parts.append(f" · best {values} (trial {winner.trial.number})")
     left = seconds_left(results, size)
     if left is not None:
-        minutes, rest = divmod(round(left), 60)
-        parts.append(f" · {minutes}:{rest:02d} left")
+        parts.append(f" · {clock(left)} left")
     return "".join(parts)
 
 

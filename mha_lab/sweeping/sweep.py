@@ -21,7 +21,7 @@ from mha_lab.sweeping.space import Space, override, read_space
 from mha_lab.sweeping.storage import FAULTS
 from mha_lab.sweeping.study import open_folder
 from mha_lab.sweeping.worker import join, work
-from mha_lab.terminal import setting, wrapped
+from mha_lab.terminal import relative, setting, wrapped
 
 
 def sweep(plan: Plan, *, train: Train | None = None) -> int:
@@ -46,13 +46,10 @@ def sweep(plan: Plan, *, train: Train | None = None) -> int:
         slots = join(plan, base, size)
         hparams.write_experiment(plan, space)
         opening = wrapped(_opening_line(plan, size), console.file, indent=2)
-        console.print(opening, highlight=False, soft_wrap=True)
+        console.print(f"{opening}\n{relative(plan.folder)}", highlight=False, soft_wrap=True)
         with more_processes(plan, size), Display(plan, slots, console):
             work(plan, space, slots, train=train)
         return conclude(plan, space, slots, console)
-    except KeyboardInterrupt:
-        console.print("\ninterrupted; the same command goes on with it", highlight=False)
-        raise
     except FAULTS as error:
         raise UserError(
             f"the storage of the sweep cannot be reached any more ({config.first_line(error)}); "
@@ -64,6 +61,7 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
     """Write table, best config and pictures; say where they are."""
     results = rank(plan, slots.trials())
     write_csv(plan, results)
+    print()
     show(plan, results)
     winner = best(results)
     if winner is None:
@@ -72,12 +70,10 @@ def conclude(plan: Plan, space: Space, slots: Slots, console: Console) -> int:
         reason = results[0].attribute(REASON)
         text = f"no trial was completed ({ended}); trial {results[0].trial.number}: {reason}"
         console.print(wrapped(text, console.file, indent=2), highlight=False, soft_wrap=True)
-        print(plan.folder)
+        print(relative(plan.folder))
         return 1
     _draw(plan, space, slots.study, results)
-    closing = [wrapped(line, sys.stdout, indent=15) for line in _closing_lines(plan, winner)]
-    print("", *closing, sep="\n")
-    print(plan.folder)
+    print("", *_closing_lines(plan, winner), relative(plan.folder), sep="\n")
     return 0
 
 
@@ -86,7 +82,7 @@ def _opening_line(plan: Plan, size: int) -> str:
     pruner = "" if settings.pruner == "none" else f", pruned by {settings.pruner}"
     return (
         f"sweep {plan.name}: {size} trials over {', '.join(plan.space)} by {settings.sampler}"
-        f"{pruner}, in {plan.folder}"
+        f"{pruner}"
     )
 
 
@@ -110,8 +106,9 @@ def _closing_lines(plan: Plan, best: Result) -> list[str]:
     command = write_recipe(plan.folder, [*plan.overrides, *params], title)
     lines = [
         ("best", f"{title} ({short})"),
-        ("train it", command),
+        ("train it", command),  # it and the next are to be copied: a terminal alone may break them
         ("dashboard", f"python -m mha_lab dashboard {setting('logdir', plan.folder)}"),
         ("sweep folder", ""),
     ]
-    return [f"{name:<14} {text}".rstrip() for name, text in lines]
+    best_line, *others = (f"{name:<14} {text}".rstrip() for name, text in lines)
+    return [wrapped(best_line, sys.stdout, indent=15), *others]

@@ -9,8 +9,9 @@ from rich.console import Console
 from torch import nn
 
 from mha_lab.callbacks import run_progress
-from mha_lab.callbacks.run_progress import RunProgress
+from mha_lab.callbacks.run_progress import RunProgress, bars
 from mha_lab.callbacks.stop_when_solved import StopWhenSolved
+from mha_lab.terminal import clock
 
 
 class Counting(pl.LightningModule):
@@ -73,6 +74,31 @@ def test_a_run_that_is_not_solved_ends_at_its_last_step(monkeypatch: pytest.Monk
     last = [line for line in shown.splitlines() if "accuracy" in line][-1]
     assert "solved" not in last
     assert "41/41" in last
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0:00"), (59.6, "1:00"), (754, "12:34"), (3723, "1:02:03")]
+)
+def test_a_time_is_read_as_on_a_clock(seconds: float, said: str):
+    assert clock(seconds) == said
+
+
+def test_a_bar_of_a_run_that_ended_tells_of_no_time_left():
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=99)
+    times = iter(range(99))
+    bar = bars(console)
+    bar.get_time = lambda: float(next(times))
+    task = bar.add_task("training", total=10)
+    for step in range(5):
+        bar.update(task, completed=step)
+    console.print(bar)
+    assert " left" in out.getvalue()
+    bar.stop_task(task)
+    out.truncate(0)
+    console.print(bar)
+    assert "4/10" in out.getvalue()
+    assert " left" not in out.getvalue()
 
 
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch):

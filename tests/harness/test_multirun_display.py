@@ -22,7 +22,10 @@ MANY = [
 def test_a_line_a_run_and_one_table_where_there_is_no_terminal(lab, tmp_path: Path):
     code, out, err = lab(*MANY, f"hydra.sweep.dir={tmp_path}/runs")
     assert code == 2  # builtin lets rotary not in
-    lines = [line for line in out.splitlines() if line.strip()]
+    first, folder, *lines = (line for line in out.splitlines() if line.strip())
+    varied = "attention=composed,builtin position=learned,rotary"
+    assert first.startswith(f"4 runs · {varied} · model.embed_dim=16 ")
+    assert folder == f"{tmp_path}/runs"
     assert [line.split(":")[0] for line in lines[:3]] == [
         "0_composed_learned", "1_composed_rotary", "2_builtin_learned",
     ]  # fmt: skip
@@ -32,6 +35,7 @@ def test_a_line_a_run_and_one_table_where_there_is_no_terminal(lab, tmp_path: Pa
     assert "HYDRA" not in out
     assert "\x1b" not in out
     assert sum("_rotary" in line or "_learned" in line for line in lines) == 3 + 4
+    assert lines[-2].strip() == f"python -m mha_lab report {tmp_path}/runs"
     assert len(err.splitlines()) == 1
     assert lines[-1] == f"{tmp_path}/runs"
     assert not list(tmp_path.glob("runs/*/*.log")), "nothing was logged"
