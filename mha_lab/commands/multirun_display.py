@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from mha_lab.callbacks.run_progress import bars
-from mha_lab.terminal import relative, wrapped
 from mha_lab.config.words import parse_words
+from mha_lab.terminal import relative, wrapped
 
 
 class MultirunDisplay:
