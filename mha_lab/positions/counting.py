@@ -47,7 +47,7 @@ class CountedBias(NamedTuple):
 
     def of(self, products: Tensor, block: Any, of_whole: Tensor) -> Tensor:
         """The bias of a block."""
-        gates = self._without_later((products * self.scale).sigmoid(), block)
+        gates = (products * self.scale).sigmoid().tril(self._before(block))
         position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=of_whole.shape[-1] - 1)
         part = of_whole[block.n, block.heads, block.rows]
         below = position.detach().long()
@@ -59,8 +59,8 @@ class CountedBias(NamedTuple):
         part = of_whole[block.n, block.heads, block.rows]
         keys, last = products.shape[-1], part.shape[-1] - 1
         gates = products * self.scale if self.scale != 1 else products
-        gates = self._without_later(gates.sigmoid(), block)
-        gates = _in_chunks(F.pad(gates, (0, -keys % _CHUNK)))
+        gates = gates.sigmoid().tril_(self._before(block))
+        gates = _in_chunks(F.pad(gates, (0, -keys % _CHUNK)) if keys % _CHUNK else gates)
         after = _sums_after(gates.sum(-1))
         # Chunks that begin with all rows at the last position, and end so.
         done = int((after.amin((0, 1, 2)) >= last).sum())
@@ -68,11 +68,14 @@ class CountedBias(NamedTuple):
         position = (gates @ _triangle(gates)).add_(after[..., None]).flatten(-2)
         position = position[..., : keys - first].clamp_(max=last)
         below = position.long()
-        beyond = position.sub_(below)
-        step = F.pad(part.diff(dim=-1), (0, 1))
-        steps = step.gather(-1, below)
+        beyond = position.frac_()
+        # Looked up together, as the two parts of one number: a lookup takes as long for both.
+        pairs = part.new_zeros(*part.shape, 2)
+        pairs[..., 0] = part
+        torch.sub(part[..., 1:], part[..., :-1], out=pairs[..., :-1, 1])
+        of_below, steps = _apart(torch.view_as_complex(pairs).gather(-1, below))
         products[..., :first] += part[..., -1:]
-        products[..., first:] += part.gather(-1, below).addcmul_(beyond, steps)
+        products[..., first:] += torch.addcmul(of_below, beyond, steps)
         return Counted(first, gates, below, beyond, steps)
 
     def back(self, grad: Tensor, kept: Counted, block: Any, total: Tensor | None) -> None:
@@ -81,26 +84,39 @@ class CountedBias(NamedTuple):
         of_bias = grad[..., first:]
         if total is not None:
             part = total[block.n, block.heads, block.rows]
-            further = of_bias * beyond
-            of_next = torch.zeros_like(part).scatter_add_(-1, below, further)
-            part.scatter_add_(-1, below, of_bias - further)
-            part[..., 1:] += of_next[..., :-1]
+            both = of_bias.new_empty(*of_bias.shape, 2)
+            both[..., 0] = of_bias
+            torch.mul(of_bias, beyond, out=both[..., 1])
+            both = torch.view_as_complex(both)
+            sums = torch.zeros_like(part, dtype=both.dtype).scatter_add_(-1, below, both)
+            of_whole, of_steps = _apart(sums)
+            part += of_whole
+            part -= of_steps
+            part[..., 1:] += of_steps[..., :-1]
             part[..., -1] += grad[..., :first].sum(-1)
-        of_position = F.pad(of_bias * steps, (0, gates[0, 0, 0].numel() - steps.shape[-1]))
-        of_position = _in_chunks(of_position)
+        of_position = of_bias * steps
+        lacking = gates[0, 0, 0].numel() - steps.shape[-1]
+        of_position = _in_chunks(F.pad(of_position, (0, lacking)) if lacking else of_position)
         before = of_position.sum(-1)
         before = before.cumsum(-1) - before
         of_gates = (of_position @ _triangle(gates).t()).add_(before[..., None])
         of_products = torch.ops.aten.sigmoid_backward(of_gates, gates).flatten(-2)
         of_bias.add_(of_products[..., : of_bias.shape[-1]], alpha=self.scale)
 
-    def _without_later(self, gates: Tensor, block: Any) -> Tensor:
-        """Keys after the query do not count."""
-        return gates.tril(block.rows.start + self.ahead - block.keys.start)
+    def _before(self, block: Any) -> int:
+        """How many keys of a block the first query sees besides itself: later ones do not count."""
+        before: int = block.rows.start + self.ahead - block.keys.start
+        return before
 
 
 def _in_chunks(x: Tensor) -> Tensor:
     return x.view(*x.shape[:-1], -1, _CHUNK)
+
+
+def _apart(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The two parts of complex numbers."""
+    first, second = torch.view_as_real(x).unbind(-1)
+    return first, second
 
 
 def _sums_after(sums: Tensor) -> Tensor:

@@ -13,6 +13,9 @@ from mha_lab.by_hand import is_plain
 _FEWEST_ROWS = 32
 """Below that, adding up the gradients of keys and values takes longer than making them."""
 
+_MOST_ROWS_OF_PART = 64
+"""Where rows see a part of the keys, fewer rows see less; as many heads more fill a block."""
+
 _WORTH_CUTTING = 0.7
 """Blocks of a part of all keys take so much of the time of the kernel's pass over all."""
 
@@ -55,6 +58,9 @@ def cut(
     S = k.shape[2]
     heads = H if is_mixed else min(H, max(1, BLOCK_ELEMENTS // (L * S)))
     rows = min(L, max(_FEWEST_ROWS, BLOCK_ELEMENTS // (heads * S)))
+    if not (is_mixed or (opened is None and reach is None)):
+        rows = min(rows, _MOST_ROWS_OF_PART)
+        heads = min(H, max(1, BLOCK_ELEMENTS // (rows * S)))
     seen = None if opened is None else opened.any(0)
     for r in range(0, L, rows):
         row = slice(r, min(L, r + rows))
@@ -81,7 +87,7 @@ def is_mostly_blocked(mask: Mask, L: int, S: int) -> bool:
         return False
     allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
     seen = allowed.expand(*allowed.shape[:-2], L, S).reshape(-1, L, S).any(0)
-    rows = max(_FEWEST_ROWS, BLOCK_ELEMENTS // S)
+    rows = min(max(_FEWEST_ROWS, BLOCK_ELEMENTS // S), _MOST_ROWS_OF_PART)
     keys = [_keys_of(part) for part in torch.split(seen, rows)]
     seen_keys: int = sum(span.stop - span.start for span in keys)
     return seen_keys < _WORTH_CUTTING * S * len(keys)
