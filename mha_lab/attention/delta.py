@@ -94,7 +94,8 @@ class DeltaRule(nn.Module):
             attn_mask: The causal mask, bool or float; needed unless ``is_causal``.
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask.
-            cache: Holds the state of earlier keys; their masks were heeded when they came.
+            cache: Holds the state of earlier keys; their masks were heeded when they came. A
+                ``key_padding_mask`` speaks of them too.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, L), averaged (N, L, L), or None. They
@@ -114,6 +115,7 @@ class DeltaRule(nn.Module):
             key_padding_mask,
             attn_mask,
             is_causal=is_causal,
+            cache=cache,
         )
         require_causal("the delta rule", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])
         beta = self.beta_proj(key).sigmoid().transpose(-1, -2).view(k.shape[:3])

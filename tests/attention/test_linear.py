@@ -62,3 +62,19 @@ def test_features_where_elu_rounds_to_minus_one() -> None:
     x = torch.full((1, 1, 2, 3), -30.0, requires_grad=True)
     weights = linear_weights(x, x, x)
     torch.testing.assert_close(weights, torch.full((1, 1, 2, 2), 0.5))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("S", [5, 3 * CHUNK])
+def test_features_that_round_to_nothing_keep_rows_and_gradients(S: int, is_causal: bool) -> None:
+    """With scores of any size a row sums to 1: φ(-200) is 0 in float32, and so are products."""
+    sizes = torch.tensor([-1e4, -200.0, -90.0, -40.0, 1e4])
+    for of_q in sizes:
+        for of_k in sizes:
+            q, k = (torch.full((1, 1, S, 3), float(x), requires_grad=True) for x in (of_q, of_k))
+            v = torch.ones(1, 1, S, 2)
+            output = attend_linear(q, k, v, None, is_causal)
+            torch.testing.assert_close(output, v)
+            torch.testing.assert_close(linear_weights(q, k, v, None, is_causal).sum(-1), v[..., 0])
+            for grad in torch.autograd.grad(output.square().sum(), (q, k)):
+                assert grad.isfinite().all()

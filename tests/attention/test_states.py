@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_lab import record_attention
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.delta import DeltaRule
 from mha_lab.attention.linear import LinearAttention
 from mha_lab.attention.retention import Retention
@@ -220,3 +221,21 @@ def test_training_never_makes_a_matrix_of_the_length(mechanism: type[nn.Module])
         largest.append(seen.numbers)
         assert seen.numbers < N * H * length * length / 3
     assert largest[1] == 2 * largest[0]
+
+
+@EVERY
+def test_padding_is_heeded_in_every_call_of_a_cache(mechanism: type[nn.Module]) -> None:
+    """The mask speaks of all keys, those of earlier calls too, as where scores are kept."""
+    module, x, mask = made(mechanism).double(), inputs(13).double(), padding(left=3)[:, :13].clone()
+    mask[0, 7:9] = True  # met one by one
+    expected = module(x, x, x, key_padding_mask=mask, need_weights=False, is_causal=True)[0]
+    cache, start = Cache(), 5
+    outputs = []
+    for first, last in [(0, start), *((i, i + 1) for i in range(start, 13))]:
+        new = x[:, first:last]
+        options = {"key_padding_mask": mask[:, :last], "need_weights": False, "cache": cache}
+        outputs.append(module(new, new, new, is_causal=first == 0, **options)[0])
+    torch.testing.assert_close(torch.cat(outputs, 1), expected, rtol=1e-10, atol=1e-10)
+    new = x[:, :1]
+    with pytest.raises(ValueError, match=r"must have shape \(2, 14\), one entry a key"):
+        module(new, new, new, key_padding_mask=mask[:, :1], need_weights=False, cache=cache)

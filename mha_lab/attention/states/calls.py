@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.checks import check_inputs
 from mha_lab.attention.multihead.masks import Sizes, check_masks
 from mha_lab.attention.multihead.projection import Heads, project_packed
@@ -45,6 +46,7 @@ def project(
     attn_mask: Tensor | None,
     *,
     is_causal: bool,
+    cache: Cache | None = None,
 ) -> Call:
     """Check a call, project its inputs with the module's weight and read its masks.
 
@@ -54,9 +56,10 @@ def project(
         query: (N, L, E), or unbatched (L, E).
         key: (N, S, E) likewise.
         value: (N, S, E) likewise.
-        key_padding_mask: (N, S), True = blocked.
+        key_padding_mask: (N, S), True = blocked; S counts the keys of a cache too.
         attn_mask: Any that ``read_masks`` takes.
         is_causal: Whether query i sees keys 0..i only.
+        cache: Whose state has taken in earlier keys, or None.
 
     Raises:
         TypeError: An argument is of a wrong type or dtype.
@@ -69,6 +72,9 @@ def project(
         query, key, value, weight, module.in_proj_bias, num_heads=H, batch_first=True
     )
     sizes = Sizes(q.shape[0], H, q.shape[2], k.shape[2])
+    if cache is not None and cache.length and key_padding_mask is not None:
+        check_masks(None, key_padding_mask, query, sizes._replace(S=cache.length + sizes.S))
+        key_padding_mask = key_padding_mask[..., cache.length :]  # the state has heeded the rest
     check_masks(attn_mask, key_padding_mask, query, sizes)
     seen = read_masks(
         attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q, mechanism=mechanism

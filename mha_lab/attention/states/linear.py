@@ -3,6 +3,8 @@
 The formula is that of :mod:`mha_lab.attention.linear`.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -70,8 +72,12 @@ def linear_from(
 
 
 def features(x: Tensor) -> Tensor:
-    """elu(x) + 1, above 0 also where elu rounds to -1 (x < -17 in float32)."""
-    return x.clamp(max=0).exp() + x.relu()
+    """elu(x) + 1, above 0 also where elu rounds to -1 (x < -17 in float32).
+
+    Its floor is so small that nothing is seen of it, and so large that no product of two rounds to
+    0, which would make a row of nothing and gradients that are no numbers.
+    """
+    return x.clamp(min=math.log(torch.finfo(x.dtype).tiny) / 3, max=0).exp() + x.relu()
 
 
 def _features_of_keys(k: Tensor, keys: Tensor | None) -> Tensor:
