@@ -235,7 +235,7 @@ class ComposedAttention(nn.Module):
             is_causal=is_causal,
             sizes=sizes,
             like=q,
-            pattern=self._pattern(sizes, is_cross=key is not query, device=q.device),
+            pattern=self._pattern(sizes, query, key),
             bias=bias_of_maps(self.position, q, k, x, start, num_heads=self.num_heads),
         )
         dropout_p = self.dropout if self.training else 0.0
@@ -254,12 +254,12 @@ class ComposedAttention(nn.Module):
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output, weights
 
-    def _pattern(self, sizes: Sizes, *, is_cross: bool, device: torch.device) -> Tensor | None:
-        if is_cross and self.cross == "full":
+    def _pattern(self, sizes: Sizes, query: Tensor, key: Tensor) -> Tensor | None:
+        if key is not query and self.cross == "full":
             return None
-        if is_cross and sizes.L != sizes.S:
+        if key.shape[-2] != query.shape[-2]:
             parts.refuse(self.pattern, is_causal=False, is_cross=True)
-        pattern: Tensor | None = self.pattern(sizes.L, sizes.S, device)
+        pattern: Tensor | None = self.pattern(sizes.L, sizes.S, query.device)
         return pattern
 
     def extra_repr(self) -> str:

@@ -95,7 +95,7 @@ class DeltaRule(nn.Module):
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask.
             cache: Holds the state of earlier keys; their masks were heeded when they came. A
-                ``key_padding_mask`` speaks of them too.
+                ``key_padding_mask`` speaks of them too; weights are those of a first call alone.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, L), averaged (N, L, L), or None. They
@@ -115,6 +115,7 @@ class DeltaRule(nn.Module):
             key_padding_mask,
             attn_mask,
             is_causal=is_causal,
+            need_weights=need_weights,
             cache=cache,
         )
         require_causal("the delta rule", is_causal=seen.is_causal, L=q.shape[2], S=k.shape[2])

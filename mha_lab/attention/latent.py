@@ -170,6 +170,11 @@ class LatentAttention(nn.Module):
             q_turned, k_turned = turned(self.position, q_turned, k_turned, start)
             q = torch.cat([q, q_turned], -1)
         if cache is not None:
+            if value is not key:
+                raise ValueError(
+                    "a cache of latent attention holds one narrow vector a token, so value must be "
+                    "the same tensor as key; call it without a cache for values of their own"
+                )
             narrow, k_turned, x = extend(cache, self.position, x, narrow=narrow, turned=k_turned)
         k, v = self._widen(narrow)
         if value is not key:

@@ -5,8 +5,8 @@ weights_ij = φ(q_i)·φ(k_j) / Σ_l φ(q_i)·φ(k_l), with φ(x) = elu(x) + 1, 
 So every query reads the same sum Σ_j φ(k_j) v_jᵀ of D×D numbers: time and memory are linear in the
 length. Under a causal mask the sums grow along the sequence, and long ones are cut into chunks.
 
-Deviations from the paper: no ε below the fraction (φ is above 0, from about 1e-13 on in float32, and
-a row without keys gives 0).
+Deviations from the paper: no ε below the fraction. φ is above 0, in float32 from about 1e-13 on, and
+a row without keys gives 0.
 
 .. [1] Katharopoulos et al., "Transformers are RNNs: Fast Autoregressive Transformers with Linear
    Attention", 2020. https://arxiv.org/abs/2006.16236
@@ -78,7 +78,7 @@ class LinearAttention(nn.Module):
             average_attn_weights: Whether weights are the mean over the heads.
             is_causal: Whether query i sees keys 0..i only; needs no mask.
             cache: Holds the state of earlier keys; their masks were heeded when they came. A
-                ``key_padding_mask`` speaks of them too.
+                ``key_padding_mask`` speaks of them too; weights are those of a first call alone.
 
         Returns:
             The output (N, L, E), and the weights (N, H, L, S), averaged (N, L, S), or None. Rows
@@ -97,6 +97,7 @@ class LinearAttention(nn.Module):
             key_padding_mask,
             attn_mask,
             is_causal=is_causal,
+            need_weights=need_weights,
             cache=cache,
         )
         heads = linear_from(cache, q, k, v, *seen)

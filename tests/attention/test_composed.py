@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, config, record_attention
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.composed import ComposedAttention
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.mixing.differential import Differential
@@ -202,3 +203,14 @@ def test_empty_batches_and_sequences(choice: str) -> None:
         output, weights = module(x, x, x, is_causal="prefix" not in choice)
         assert output.shape == x.shape
         assert weights.shape == (batch, 4, length, length)
+
+
+def test_a_window_goes_on_from_a_cache_with_any_slices() -> None:
+    """Query and key of a step may be two slices of one sequence: it is no cross-attention."""
+    module = ComposedAttention(E, H, pattern=partial(Window, size=3)).double().eval()
+    x, cache = torch.randn(N, L, E, dtype=torch.float64), Cache()
+    outputs = []
+    for i in range(L):
+        query, key, value = (x[:, i : i + 1] for _ in range(3))
+        outputs.append(module(query, key, value, need_weights=False, cache=cache)[0])
+    assert_close(torch.cat(outputs, 1), module(x, x, x, is_causal=True)[0])

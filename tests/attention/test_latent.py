@@ -10,6 +10,7 @@ from transformers.models.deepseek_v3.configuration_deepseek_v3 import DeepseekV3
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
 
 from mha_lab import record_attention
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.functional import attention
 from mha_lab.attention.latent import LatentAttention
 
@@ -171,3 +172,13 @@ def test_what_it_cannot_be_built_from() -> None:
         LatentAttention(E, H, q_rank=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="rotary_dim must be even, got rotary_dim=3"):
         LatentAttention(E, H, rotary_dim=3)
+
+
+def test_a_cache_takes_no_values_of_their_own() -> None:
+    """It holds what keys and values are both made of."""
+    module, x, cache = LatentAttention(E, H).eval(), torch.randn(N, L, E), Cache()
+    module(x, x, x, is_causal=True, cache=cache)
+    new = x[:, :1]
+    for value in (torch.randn(N, 1, E), x[:, :1]):
+        with pytest.raises(ValueError, match="value must be the same tensor as key"):
+            module(new, new, value, need_weights=False, cache=cache)

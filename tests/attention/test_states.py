@@ -239,3 +239,14 @@ def test_padding_is_heeded_in_every_call_of_a_cache(mechanism: type[nn.Module]) 
     new = x[:, :1]
     with pytest.raises(ValueError, match=r"must have shape \(2, 14\), one entry a key"):
         module(new, new, new, key_padding_mask=mask[:, :1], need_weights=False, cache=cache)
+
+
+@EVERY
+def test_weights_of_keys_that_are_in_a_state_are_refused(mechanism: type[nn.Module]) -> None:
+    """There is but the state of earlier keys, and a map of the new one alone was not applied."""
+    module, x, cache = made(mechanism), inputs(5), Cache()
+    assert module(x, x, x, is_causal=True, cache=cache)[1].shape == (N, H, 5, 5)
+    new = x[:, :1]
+    with pytest.raises(ValueError, match=r"no weight of each; choose need_weights=False"):
+        module(new, new, new, cache=cache)
+    assert cache.length == 5

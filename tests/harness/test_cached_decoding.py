@@ -215,4 +215,4 @@ def test_a_state_takes_one_token_at_a_time() -> None:
     x = torch.randn(2, 5, 12, dtype=torch.float64)
     net(x, x, x, is_causal=True, cache=cache)
     with pytest.raises(ValueError, match="one token at a time, got 5 keys"):
-        net(x, x, x, is_causal=True, cache=cache)
+        net(x, x, x, need_weights=False, is_causal=True, cache=cache)

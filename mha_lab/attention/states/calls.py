@@ -46,7 +46,8 @@ def project(
     attn_mask: Tensor | None,
     *,
     is_causal: bool,
-    cache: Cache | None = None,
+    need_weights: bool,
+    cache: Cache | None,
 ) -> Call:
     """Check a call, project its inputs with the module's weight and read its masks.
 
@@ -59,11 +60,13 @@ def project(
         key_padding_mask: (N, S), True = blocked; S counts the keys of a cache too.
         attn_mask: Any that ``read_masks`` takes.
         is_causal: Whether query i sees keys 0..i only.
+        need_weights: Whether weights are asked for.
         cache: Whose state has taken in earlier keys, or None.
 
     Raises:
         TypeError: An argument is of a wrong type or dtype.
-        ValueError: A shape does not fit, or a mask is one that a state cannot take.
+        ValueError: A shape does not fit, a mask is one that a state cannot take, or weights are
+            asked for of keys that only a state has.
     """
     weight, H = module.in_proj_weight, module.num_heads
     E = weight.shape[1]
@@ -72,14 +75,24 @@ def project(
         query, key, value, weight, module.in_proj_bias, num_heads=H, batch_first=True
     )
     sizes = Sizes(q.shape[0], H, q.shape[2], k.shape[2])
-    if cache is not None and cache.length and key_padding_mask is not None:
-        check_masks(None, key_padding_mask, query, sizes._replace(S=cache.length + sizes.S))
-        key_padding_mask = key_padding_mask[..., cache.length :]  # the state has heeded the rest
+    if cache is not None and cache.length:
+        _require_no_weights(mechanism, need_weights)
+        if key_padding_mask is not None:
+            check_masks(None, key_padding_mask, query, sizes._replace(S=cache.length + sizes.S))
+            key_padding_mask = key_padding_mask[..., cache.length :]  # the state heeded the rest
     check_masks(attn_mask, key_padding_mask, query, sizes)
     seen = read_masks(
         attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q, mechanism=mechanism
     )
     return Call(q, k, v, seen)
+
+
+def _require_no_weights(mechanism: str, need_weights: bool) -> None:
+    if need_weights:
+        raise ValueError(
+            f"after the first call with a cache {mechanism} has a state in place of earlier keys, "
+            "so there is no weight of each; choose need_weights=False, or call it without a cache"
+        )
 
 
 def packed_projection(embed_dim: int) -> tuple[nn.Parameter, nn.Parameter]:
