@@ -26,8 +26,10 @@ def check_kv_heads(kv_heads: int, num_heads: int) -> None:
     if not isinstance(kv_heads, int) or isinstance(kv_heads, bool):
         raise TypeError(f"kv_heads must be a whole number, got {kv_heads!r}")
     if kv_heads < 1 or num_heads % kv_heads:
+        fitting = ", ".join(str(n) for n in range(1, num_heads + 1) if num_heads % n == 0)
         raise ValueError(
-            f"kv_heads must divide num_heads, got kv_heads={kv_heads} and num_heads={num_heads}"
+            f"kv_heads must divide num_heads, got kv_heads={kv_heads} and num_heads={num_heads}; "
+            f"choose one of {fitting}"
         )
 
 

@@ -5,8 +5,8 @@ weights_ij = φ(q_i)·φ(k_j) / Σ_l φ(q_i)·φ(k_l), with φ(x) = elu(x) + 1, 
 So every query reads the same sum Σ_j φ(k_j) v_jᵀ of D×D numbers: time and memory are linear in the
 length. Under a causal mask the sums grow along the sequence, and long ones are cut into chunks.
 
-Deviations from the paper: no ε below the fraction. φ is above 0, in float32 from about 1e-13 on, and
-a row without keys gives 0.
+Deviations from the paper: no ε below the fraction. φ is above 0, in float32 from about 1e-13 on,
+and a row without keys gives 0.
 
 .. [1] Katharopoulos et al., "Transformers are RNNs: Fast Autoregressive Transformers with Linear
    Attention", 2020. https://arxiv.org/abs/2006.16236
