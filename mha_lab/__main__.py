@@ -6,12 +6,14 @@ import sys
 
 from mha_lab.cli import run
 from mha_lab.interrupts import keep_interrupts
+from mha_lab.plain_text import write_plainly
 
 STOPPED_BY_SIGNAL = 128  # and the signal's number, as a shell counts
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    write_plainly()
     see_working_folder()
     keep_interrupts()
     code = run(sys.argv[1:])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_lab.commands.ending import train_and_tell, train_for_summary
 from mha_lab.errors import UserError
+from mha_lab.plain_text import write_plainly
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -28,6 +29,7 @@ def run_job(cfg: "DictConfig") -> None:
 
     from mha_lab.config import finish
 
+    write_plainly()  # a launcher may run jobs in processes of its own
     overrides = list(HydraConfig.get().overrides.task)
     is_multirun = HydraConfig.get().mode == RunMode.MULTIRUN
     # DistributedDataParallel starts its other processes with this command line.
