@@ -1,4 +1,4 @@
-"""A terminal, or a file, that knows ASCII alone: our few other characters are written in its own."""
+"""Where only ASCII can be written: our few other characters become such as are like them."""
 
 import codecs
 import io
@@ -12,7 +12,7 @@ _NAME = "mha_lab.plain"
 
 
 def write_plainly() -> None:
-    """Let nothing that is printed fail for its characters, whatever LANG or PYTHONIOENCODING say."""
+    """Let nothing that is printed fail for its characters, whatever PYTHONIOENCODING says."""
     codecs.register_error(_NAME, _replace)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):

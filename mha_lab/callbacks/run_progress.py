@@ -18,7 +18,7 @@ from rich.text import Text
 from mha_lab.ranges import Size
 from mha_lab.terminal import clock
 
-_WIDE = 100  # columns of a terminal
+_WIDE, _NARROW = 100, 60  # columns of a terminal
 _SHOWN = (
     ("val/sequence_accuracy", "accuracy {:.4f}"),
     ("train/loss", "loss {:.2g}"),
@@ -26,14 +26,21 @@ _SHOWN = (
 )
 
 
-def bars(console: Console) -> Progress:
-    """Bars, each with its name, how far it is, what was reached, and the time that is left."""
+def bars(console: Console, *, transient: bool = False) -> Progress:
+    """Bars, each with its name, how far it is, what was reached, and the time that is left.
+
+    Args:
+        console: where they are shown.
+        transient: leave nothing of them at their end.
+    """
+    drawn = [BarColumn(bar_width=20 if console.width >= _WIDE else 8)]
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=20 if console.width >= _WIDE else 8),
+        *(drawn if console.width >= _NARROW else ()),
         Reached(table_column=Column(no_wrap=True, overflow="ellipsis")),
         Left(),
         console=console,
+        transient=transient,
     )
 
 
@@ -89,15 +96,9 @@ class RunProgress(pl.callbacks.ProgressBar):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin, at the step where a resumed run goes on."""
-        console = Console()
-        if not self._is_enabled or not (self.among or console.is_terminal):
-            return
-        self._bar = self.among or bars(console)
         # Training without end has no share that is done; the bar runs to and fro.
         total = trainer.max_steps if trainer.max_steps > 0 else None
-        self._task = self._bar.add_task("training", total=total, completed=trainer.global_step)
-        if self.among is None:
-            self._bar.start()
+        self._start("training", total, trainer.global_step)
 
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """Look at the metrics now and then."""
@@ -119,17 +120,42 @@ class RunProgress(pl.callbacks.ProgressBar):
             self._bar.update(self._task, description="[green]solved  ", total=step, completed=step)
         self._stop()
 
+    def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Show that there is something left to do, and how much."""
+        self._start("testing ", sum(map(int, trainer.num_test_batches)), transient=True)
+
+    def on_test_batch_end(self, *_: Any) -> None:
+        """Count."""
+        if self._bar is not None:
+            self._bar.advance(self._task)
+
+    def on_test_end(self, *_: Any) -> None:
+        """Leave nothing of it: the summary follows."""
+        self._stop()
+
     def on_exception(self, trainer: pl.Trainer, *_: Any) -> None:
         """End the bar where the run ended, and leave the terminal as it was."""
         if self._bar is not None:
             self._bar.update(self._task, description="[yellow]stopped ")
-            self._update(trainer)
+            if trainer.training:
+                self._update(trainer)
             self._bar.stop_task(self._task)
         self._stop()
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Leave the terminal as it was, whatever ended the run."""
         self._stop()
+
+    def _start(
+        self, name: str, total: int | None, completed: int = 0, *, transient: bool = False
+    ) -> None:
+        console = Console()
+        if not self._is_enabled or not (self.among or console.is_terminal):
+            return
+        self._bar = self.among or bars(console, transient=transient)
+        self._task = self._bar.add_task(name, total=total, completed=completed)
+        if self.among is None:
+            self._bar.start()
 
     def _update(self, trainer: pl.Trainer) -> None:
         assert self._bar is not None

@@ -35,6 +35,13 @@ class Counting(pl.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
+class Silent(pl.LightningModule):
+    """Tests nothing."""
+
+    def test_step(self, batch: torch.Tensor, batch_idx: int) -> None:
+        pass
+
+
 def fit(
     *,
     threshold: float,
@@ -99,6 +106,37 @@ def test_a_bar_of_a_run_that_ended_tells_of_no_time_left():
     console.print(bar)
     assert "4/10" in out.getvalue()
     assert " left" not in out.getvalue()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_test_shows_how_far_it_is_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+):
+    out = io.StringIO()
+    monkeypatch.setattr(
+        run_progress,
+        "Console",
+        lambda: Console(file=out, force_terminal=is_terminal, color_system=None, width=99),
+    )
+    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_model_summary=False,
+                         enable_checkpointing=False, callbacks=[RunProgress(5)])  # fmt: skip
+    loader = torch.utils.data.DataLoader(torch.randn(11, 3))
+    trainer.test(Silent(), loader, verbose=False)
+    assert ("testing" in out.getvalue()) == ("/11" in out.getvalue()) == is_terminal
+    if is_terminal:
+        assert out.getvalue().endswith("\x1b[2K")  # the line is erased, and the cursor on it
+
+
+@pytest.mark.parametrize(("width", "has_bar"), [(40, False), (80, True)])
+def test_a_narrow_terminal_shows_numbers_and_no_bar(width: int, has_bar: bool):
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=width)
+    bar = bars(console)
+    bar.add_task("training", total=40, completed=20, text=" · accuracy 0.0500 · loss 2.5")
+    console.print(bar)
+    assert "training" in out.getvalue()
+    assert "20/40 · accuracy" in out.getvalue()
+    assert ("━" in out.getvalue()) == has_bar
 
 
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch):
