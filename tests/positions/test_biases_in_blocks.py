@@ -48,9 +48,14 @@ def attention(encoding: str, weighting: type[nn.Module], kv_heads: int) -> Compo
 
 
 def outputs_and_gradients(
-    module: nn.Module, x: Tensor, grad: Tensor, padding: Tensor | None
+    module: nn.Module,
+    x: Tensor,
+    grad: Tensor,
+    padding: Tensor | None,
+    *,
+    is_causal: bool = True,
 ) -> tuple[Tensor, ...]:
-    output, _ = module(x, x, x, key_padding_mask=padding, need_weights=False, is_causal=True)
+    output, _ = module(x, x, x, key_padding_mask=padding, need_weights=False, is_causal=is_causal)
     return output, *torch.autograd.grad(output, [x, *module.parameters()], grad)
 
 
@@ -75,6 +80,17 @@ def test_blocks_give_what_the_whole_gives(
             reference = outputs_and_gradients(module, x, grad, hidden)
         for ours, theirs in zip(blocks, reference, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_shaw_in_blocks_that_see_all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = attention("shaw", Softmax, H)
+    x = torch.randn(N, L, E, dtype=torch.float64, requires_grad=True)
+    grad = torch.randn(N, L, E, dtype=torch.float64)
+    blocks = outputs_and_gradients(module, x, grad, None, is_causal=False)
+    monkeypatch.setattr(blockwise, "_WORTH", 10**9)
+    reference = outputs_and_gradients(module, x, grad, None, is_causal=False)
+    for ours, theirs in zip(blocks, reference, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -39,8 +39,8 @@ class Between(NamedTuple):
     def cut(self, q: Tensor, k: Tensor, *, is_mixed: bool) -> Iterator[Block]:
         """Cut a call into blocks of the keys that their rows see; see ``cut``."""
         seen = None if self.added is None else self.opened
-        reach = getattr(self.bias, "reach", None) if seen is None else None
-        return cut(q, k, seen, is_mixed=is_mixed, reach=reach)
+        keys_seen = getattr(self.bias, "keys_seen", None) if seen is None else None
+        return cut(q, k, seen, is_mixed=is_mixed, keys_seen=keys_seen)
 
     @property
     def rise(self) -> float:

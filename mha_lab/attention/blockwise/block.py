@@ -20,7 +20,7 @@ _WORTH_CUTTING = 0.7
 """Blocks of a part of all keys take so much of the time of the kernel's pass over all."""
 
 
-Reach = Callable[[slice, slice, int], slice]
+KeysSeen = Callable[[slice, slice, int], slice]
 """From heads, rows and the number of keys to the keys from the first to the last that are seen."""
 
 
@@ -43,7 +43,12 @@ class Block(NamedTuple):
 
 
 def cut(
-    q: Tensor, k: Tensor, opened: Tensor | None, *, is_mixed: bool, reach: Reach | None = None
+    q: Tensor,
+    k: Tensor,
+    opened: Tensor | None,
+    *,
+    is_mixed: bool,
+    keys_seen: KeysSeen | None = None,
 ) -> Iterator[Block]:
     """Cut samples, heads (unless they are mixed) and rows.
 
@@ -52,13 +57,13 @@ def cut(
         k: (N, H, S, D).
         opened: Where a query may attend, (1 or N, 1 or H, L, S); None means everywhere.
         is_mixed: Whether heads need one another.
-        reach: Instead of opened, tells the keys that some rows of some heads see, of so many.
+        keys_seen: Instead of opened, tells the keys that some rows of some heads see, of so many.
     """
     N, H, L, _ = q.shape
     S = k.shape[2]
     heads = H if is_mixed else min(H, max(1, BLOCK_ELEMENTS // (L * S)))
     rows = min(L, max(_FEWEST_ROWS, BLOCK_ELEMENTS // (heads * S)))
-    if not (is_mixed or (opened is None and reach is None)):
+    if not (is_mixed or (opened is None and keys_seen is None)):
         rows = min(rows, _MOST_ROWS_OF_PART)
         heads = min(H, max(1, BLOCK_ELEMENTS // (rows * S)))
     seen = None if opened is None else opened.any(0)
@@ -67,8 +72,8 @@ def cut(
         for h in range(0, H, heads):
             head = slice(h, h + heads)
             keys = slice(0, S)
-            if reach is not None:
-                keys = reach(head, row, S)
+            if keys_seen is not None:
+                keys = keys_seen(head, row, S)
             elif seen is not None:
                 keys = _keys_of((seen if len(seen) == 1 else seen[head])[:, row].any(0))
             for n in range(N):

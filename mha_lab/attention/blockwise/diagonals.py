@@ -44,7 +44,7 @@ class Diagonals:
         count = F.pad(self._opened.cumsum(-1), (1, 0))
         return bool((count[:, S:] == count[:, :-S]).any())
 
-    def reach(self, heads: slice, rows: slice, keys: int) -> slice:
+    def keys_seen(self, heads: slice, rows: slice, keys: int) -> slice:
         """The keys, of so many, from the first to the last that any of these rows may see."""
         ends = self._ends if len(self._ends) == 1 else self._ends[heads]
         first = min(low for low, _ in ends) + rows.start - (self._L - 1)
