@@ -14,8 +14,9 @@ from mha_lab.attention.blockwise.block import Block
 class BlockBias(Protocol):
     """A bias, block by block.
 
-    It may have ``keys_seen(heads, rows, keys) -> slice``, which tells from two slices and the number of
-    keys those that any of these rows may see, and ``hides_later`` where it blocks later keys.
+    It may have ``keys_seen(heads, rows, keys) -> slice``, which tells from two slices and the
+    number of keys those that any of these rows may see, and ``hides_later`` where it blocks later
+    keys.
 
     Attributes:
         tensors: What it is made of, besides queries, keys and positions; these have gradients.
