@@ -35,7 +35,7 @@ def bars(console: Console, *, transient: bool = False) -> Progress:
     """
     drawn = [BarColumn(bar_width=20 if console.width >= _WIDE else 8)]
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=8)),
         *(drawn if console.width >= _NARROW else ()),
         Reached(table_column=Column(no_wrap=True, overflow="ellipsis")),
         Left(),
