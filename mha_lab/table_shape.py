@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _GAP = 2
-_SHORT = 8  # letters of a line of a header that cost no width: numbers are as long
+_SHORT = 9  # letters of a line of a header that cost no width: numbers are as long
 _WHOLE, _COUNTS, _SPREADS = (), (" (",), (" (", " ±")  # where numbers go on in a line below
 
 

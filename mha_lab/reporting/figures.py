@@ -56,7 +56,7 @@ def every_run(groups: Sequence[Group], measure: Measure, name: str) -> Picture:
         figure,
         name,
         caption=f"{measure.name.capitalize()}: every run (dots), and each group's mean ± one "
-        f"standard deviation (bars{', which end at 1' if is_share else ''}).",
+        f"standard deviation (bars{', cut at 0 and 1' if is_share else ''}).",
         alt=f"{measure.name} of {len(groups)} groups, a dot a run",
     )
 
@@ -71,9 +71,13 @@ def learning_curves(groups: Sequence[Group], key: str, name: str) -> Picture | N
     if not curves:
         return None
     metric = f"validation {key.removeprefix('val/').replace('_', ' ')}"
-    is_share, is_log = "accuracy" in key, "loss" in key
-    positive = [c.mean[c.mean > 0].min() for _, c in curves if (c.mean > 0).any()]
-    floor = float(min(positive, default=1.0)) / 2 if is_log else -math.inf
+    is_share = "accuracy" in key
+    positive = [curve.mean[curve.mean > 0] for _, curve in curves]
+    lowest = min((mean.min() for mean in positive if mean.size), default=1.0)
+    highest = max((mean.max() for mean in positive if mean.size), default=1.0)
+    # A log scale of less than a decade would have no numbers.
+    is_log = "loss" in key and highest >= 10 * lowest
+    floor = float(lowest) / 2 if is_log else -math.inf
     low, high = (0.0, 1.0) if is_share else (floor, math.inf)
 
     def draw(axes: Axes, curve: MeanCurve, colour: str) -> float:

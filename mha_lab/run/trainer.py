@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mha_lab.build import build
 from mha_lab.errors import UserError
 from mha_lab.training.checkpoint_files import CheckpointFiles
 from mha_lab.training.metrics_file import MetricsFile
+from mha_lab.training.run_events import RunEvents, grouped
 
 
 def build_trainer(
@@ -65,6 +67,8 @@ def build_loggers(cfg: DictConfig) -> list[Logger]:
     loggers: list[Logger] = [MetricsFile(folder)]
     if cfg.logger is not None and "_target_" in cfg.logger:
         factory = build(cfg, "logger")
+        if factory.func is TensorBoardLogger:  # named so by the configs of all runs there are
+            factory = partial(RunEvents, **factory.keywords)
         loggers.insert(0, factory(save_dir=str(folder), name="", version=""))
     return loggers
 
@@ -93,7 +97,8 @@ def log_hyperparameters(
     assert isinstance(tree, dict)
     wanted = ("model", "position", "task", "optimizer", "data", "seed")
     # What people vary: how a run is watched and kept is no hyperparameter.
-    unvaried = ("callbacks", "logger", "trainer")
+    # An experiment is a name of choices that are told themselves. Five columns are open at first.
+    unvaried = ("callbacks", "experiment", "logger", "trainer")
     choices = {name: chosen for name, chosen in tree["choices"].items() if name not in unvaried}
     flat = _flatten({"choices": choices} | {key: tree[key] for key in wanted if key in tree})
     for logger in loggers:
@@ -104,7 +109,7 @@ def log_hyperparameters(
         else:
             numbers = {k: v for k, v in summary.items() if isinstance(v, int | float)}
             numbers.pop("seed", None)
-            logger.log_hyperparams(flat, numbers, step=summary["steps"])
+            logger.log_hyperparams(flat, grouped(numbers), step=summary["steps"])
             logger.finalize("success")
 
 

@@ -64,7 +64,7 @@ def _metrics(plan: Plan) -> list[str]:
 
 
 def _tag(name: str) -> str:
-    return f"sweep/{name}"
+    return f"trial/{name}"  # after train: the losses come first
 
 
 def _domain(parameter: Parameter) -> summary_v2.Domain:

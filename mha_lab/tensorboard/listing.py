@@ -21,7 +21,7 @@ def runs_of(listed: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
             "last_step": max(series.max_step for series in tags.values()),
             "last_wall_time": max(series.max_wall_time for series in tags.values()),
         }
-        for run, tags in sorted(listed.items())
+        for run, tags in sorted(listed.items(), key=lambda pair: natural(pair[0]))
     ]
 
 

@@ -188,3 +188,23 @@ def test_a_drawing_is_made_short_and_stays_the_same():
     image = Image.open(io.BytesIO(found.png))
     assert image.mode == "RGB"
     assert image.getpixel((0, 0)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize(("lowest", "scale"), [(0.01, "log"), (0.6, "linear")])
+def test_an_axis_of_losses_has_numbers(tmp_path, monkeypatch, lowest, scale):
+    kept: list[Figure] = []
+    monkeypatch.setattr(drawing, "picture", lambda figure, *_, **__: kept.append(figure))
+    curve = [(10, 1.9, 0.2), (20, lowest, 0.9)]
+    groups = group_runs(read_runs([write_run(tmp_path / "0", curve=curve)]), ["attention"])
+    with drawing.style():
+        figures.learning_curves(groups, "val/loss", "loss")
+        kept[0].draw_without_rendering()
+    (axes,) = kept[0].axes
+    assert axes.get_yscale() == scale
+    low, high = axes.get_ylim()
+    labels = [
+        label.get_text()
+        for place, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+        if low <= place <= high and label.get_text()
+    ]
+    assert len(labels) >= 2

@@ -4,6 +4,8 @@ import pytest
 from synthetic_runs import write_failed, write_grid
 
 from mha_lab.cli import run
+from mha_lab.reporting.document import Document, Section, Table
+from mha_lab.reporting.page import to_page
 
 pytestmark = pytest.mark.browser
 
@@ -94,3 +96,19 @@ def test_dark_pages_have_dark_paper_and_light_ink(browser, page_file):
     assert paper > 700 > 400 > ink
     paper, ink = colours("dark")
     assert paper < 100 < 400 < ink
+
+
+def test_a_header_is_broken_into_two_lines_at_most(browser, tmp_path):
+    names = ["accuracy up to 2×", "accuracy up to 13×", "steps to solve", "sequence accuracy", "n"]
+    tables = [Table(["attention", *names], [["custom", *"12345"]], "", numeric=5)]
+    file = tmp_path / "index.html"
+    file.write_text(to_page(Document("x", "", [], [Section("a", tables)], [])), encoding="utf-8")
+    opened = browser.new_page(viewport={"width": 300, "height": 800})
+    opened.goto(file.as_uri())
+    lines = opened.evaluate(
+        "[...document.querySelectorAll('th')].map(cell => { const range = document.createRange();"
+        " range.selectNodeContents(cell);"
+        " return new Set([...range.getClientRects()].map(one => one.top)).size; })"
+    )
+    opened.close()
+    assert lines == [1, 2, 2, 2, 2, 1]

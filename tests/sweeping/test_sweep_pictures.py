@@ -150,7 +150,7 @@ def test_the_hparams_tab_knows_space_and_objectives(plan: Plan):
     assert [value.number_value for value in width.domain_discrete.values] == [8, 16, 32]
     assert (seed.domain_interval.min_value, seed.domain_interval.max_value) == (0, 2)
     names = [metric.name.tag for metric in experiment.metric_infos]
-    assert names == ["sweep/val/sequence_accuracy", "sweep/parameters", "sweep/steps"]
+    assert names == ["trial/val/sequence_accuracy", "trial/parameters", "trial/steps"]
 
 
 def test_each_trial_is_a_session(plan: Plan):
@@ -167,9 +167,9 @@ def test_each_trial_is_a_session(plan: Plan):
         metadata.parse_session_end_info_plugin_data, values[metadata.SESSION_END_INFO_TAG]
     )
     assert end.status == 1  # success
-    assert values["sweep/val/sequence_accuracy"].tensor.float_val[0] == 0.75
-    assert values["sweep/steps"].tensor.float_val[0] == 40
-    assert "sweep/parameters" not in values  # infinity has no place on an axis
+    assert values["trial/val/sequence_accuracy"].tensor.float_val[0] == 0.75
+    assert values["trial/steps"].tensor.float_val[0] == 40
+    assert "trial/parameters" not in values  # infinity has no place on an axis
 
 
 def test_choices_of_several_kinds_are_one_kind_in_the_tab(tmp_path: Path):

@@ -15,6 +15,7 @@ from tensorboard.plugins import base_plugin
 from torch.utils.tensorboard import SummaryWriter
 from werkzeug.test import Client
 
+from mha_lab.tensorboard.listing import runs_of
 from mha_lab.tensorboard.plugin import STATIC, AttentionPlugin, AttentionPluginLoader
 from mha_lab.tensorboard.writer import write_attention
 from mha_lab.view.codec import Coding, decode
@@ -386,3 +387,13 @@ def test_tensorboard_finds_the_tab():
 
     [found] = entry_points(group="tensorboard_plugins", name="mha_lab_attention")
     assert found.load() is AttentionPluginLoader
+
+
+def test_runs_are_listed_as_people_count():
+    class Written:
+        max_step, max_wall_time = 1, 2.0
+
+    names = ["10_custom_seed0", "2_custom_seed1", "0_custom_seed0", "b", "a"]
+    listed = {name: {"map": Written} for name in names}
+    found = [run["run"] for run in runs_of(listed)]
+    assert found == ["0_custom_seed0", "2_custom_seed1", "10_custom_seed0", "a", "b"]
