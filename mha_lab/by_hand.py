@@ -22,6 +22,13 @@ def is_plain(*tensors: Tensor | None) -> bool:
     )
 
 
+def is_transformed(x: Tensor) -> bool:
+    """Whether ``torch.func`` or a tangent wants to look inside, where passes by hand are none."""
+    return not torch.compiler.is_compiling() and (
+        torch._C._are_functorch_transforms_active() or _has_tangent(x)
+    )
+
+
 def is_batched(grad: Tensor) -> bool:
     """Whether these are several gradients at once, of ``torch.vmap`` or ``is_grads_batched``."""
     functorch = torch._C._functorch

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from mha_lab import MultiheadAttention, config, record_attention
@@ -18,6 +19,7 @@ from mha_lab.attention.pipeline import attend, weigh
 from mha_lab.attention.weighting.off_by_one import OffByOne
 from mha_lab.attention.weighting.scalable_softmax import ScalableSoftmax
 from mha_lab.attention.weighting.sink import Sink
+from mha_lab.build import build
 from mha_lab.positions.rotary import RotaryPositions
 
 N, L, S, H, E = 2, 7, 11, 6, 36
@@ -214,3 +216,25 @@ def test_a_window_goes_on_from_a_cache_with_any_slices() -> None:
         query, key, value = (x[:, i : i + 1] for _ in range(3))
         outputs.append(module(query, key, value, need_weights=False, cache=cache)[0])
     assert_close(torch.cat(outputs, 1), module(x, x, x, is_causal=True)[0])
+
+
+@pytest.mark.parametrize("weighting", config.options("attention/weighting"))
+def test_torch_func_maps_and_differentiates_every_weighting(weighting: str) -> None:
+    """Gradients of each sample by vmap, as of each sample alone, and along a direction by jvp."""
+    words = ["attention=composed", f"attention/weighting={weighting}"]
+    torch.manual_seed(0)
+    module = build(config.compose(words, run_dir="RUN"), "attention")(15, 3).double().eval()
+    x = 2 * torch.randn(3, 2, 11, 15, dtype=torch.float64)
+
+    def loss(x: Tensor) -> Tensor:
+        return module(x, x, x, need_weights=False, is_causal=True)[0].square().sum()
+
+    grads = torch.func.vmap(torch.func.grad(loss))(x)
+    inputs = x.clone().requires_grad_()
+    losses = torch.stack([loss(sample) for sample in inputs])
+    (expected,) = torch.autograd.grad(losses.sum(), inputs)
+    assert_close(grads, expected)
+    assert_close(torch.func.vmap(loss)(x), losses.detach())
+    along = torch.ones_like(x[0])
+    with sdpa_kernel(SDPBackend.MATH):
+        assert_close(torch.func.jvp(loss, (x[0],), (along,))[1], (expected[0] * along).sum())

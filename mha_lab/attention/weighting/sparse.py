@@ -17,6 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 
+from mha_lab.by_hand import is_transformed
+
 _MOST_STEPS = 50
 _STEPS_UNSEEN = {1: 16, 2: 10}
 """Where the values cannot be looked at: from their bounds, rows of 2^20 need no more."""
@@ -53,24 +55,27 @@ def find_threshold(scores: Float[Tensor, "... S"], power: int) -> Float[Tensor, 
         scores: As ``sparsemax`` takes them.
         power: p.
     """
-    is_hidden = torch.compiler.is_compiling() or not scores.is_cpu
+    is_hidden = torch.compiler.is_compiling() or not scores.is_cpu or is_transformed(scores)
     memory = None if is_hidden else torch.empty_like(scores)
     tau = scores.amax(-1, keepdim=True) - power
     if power == 1:  # where nothing is -inf; else it is
         tau = torch.maximum(tau, scores.mean(-1, keepdim=True) - 1 / scores.shape[-1])
     for _ in range(_STEPS_UNSEEN[power] if is_hidden else _MOST_STEPS):
         above = torch.sub(scores, tau, out=memory).clamp_(min=0)
-        total = above.sum(-1, keepdim=True)
-        if power == 1:
-            step = (total - 1) / above.sign_().sum(-1, keepdim=True)
-        else:
-            norm = torch.linalg.vector_norm(above, dim=-1, keepdim=True)
-            step = (norm - 2) * norm / total
-        moved = tau + step.clamp_(min=0)
+        moved = tau + _step(above, power).clamp_(min=0)
         if not is_hidden and _are_near(moved, tau, power):
             return moved
         tau = moved
     return tau
+
+
+def _step(above: Tensor, power: int) -> Tensor:
+    """Newton's step for τ, from what of the scores is above it."""
+    total = above.sum(-1, keepdim=True)
+    if power == 1:
+        return (total - 1) / above.sign().sum(-1, keepdim=True)
+    norm = torch.linalg.vector_norm(above, dim=-1, keepdim=True)
+    return (norm - 2) * norm / total
 
 
 def sparse_gradient(
@@ -103,8 +108,19 @@ def _are_near(moved: Tensor, tau: Tensor, power: int) -> bool:
 def _sparse(scores: Tensor, power: int, tau: Tensor | None) -> Tensor:
     if scores.numel() == 0:
         return scores
+    if is_transformed(scores):
+        return _stepped(scores, power)
     weights: Tensor = _Sparse.apply(scores, power, tau)  # type: ignore[no-untyped-call]
     return weights
+
+
+def _stepped(scores: Tensor, power: int) -> Tensor:
+    """The same by steps that autograd sees: at τ, one of Newton's has its gradient."""
+    tau = find_threshold(scores.detach(), power)
+    for _ in range(2):  # the second one, the gradient of that gradient
+        tau = tau + _step((scores - tau).relu(), power)
+    weights = (scores - tau).relu() ** power
+    return weights / weights.sum(-1, keepdim=True)
 
 
 class _Sparse(Function):

@@ -12,9 +12,12 @@ has it as an option, ``attend_current``), so that the first one attends to somet
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.autograd import Function
+
+from mha_lab.by_hand import is_transformed
 
 
 class StickBreaking(nn.Module):
@@ -28,6 +31,10 @@ class StickBreaking(nn.Module):
         self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
     ) -> Float[Tensor, "N H L S"]:
         """Each key's share of what the later ones have left."""
+        if is_transformed(scores):
+            taken = F.logsigmoid(-scores)
+            after = taken.flip(-1).cumsum(-1).flip(-1) - taken
+            return after.exp() * scores.sigmoid()
         weights: Tensor = _Shares.apply(scores)  # type: ignore[no-untyped-call]
         return weights
 
