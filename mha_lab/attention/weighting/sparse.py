@@ -74,7 +74,7 @@ def _step(above: Tensor, power: int) -> Tensor:
     total = above.sum(-1, keepdim=True)
     if power == 1:
         return (total - 1) / above.sign().sum(-1, keepdim=True)
-    norm = torch.linalg.vector_norm(above, dim=-1, keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(above, dim=-1, keepdim=True)
     return (norm - 2) * norm / total
 
 
