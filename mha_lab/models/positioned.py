@@ -129,6 +129,7 @@ def attend_with_positions(
     is_taken = getattr(module, "takes_encoding", False) and not torch.compiler.is_compiling()
     if encoding is not None and is_taken:
         own["encoding"], encoding = encoding, None
+        attn_mask = None if is_causal else attn_mask  # said already, and quicker than read
     if encoding is None:
         masks = {"key_padding_mask": key_padding_mask, "attn_mask": attn_mask}
         return attend(module, x, x, is_causal=is_causal, **masks, **own)

@@ -14,6 +14,7 @@ from mha_lab.attention.composed import ComposedAttention
 from mha_lab.attention.functional import attention
 from mha_lab.attention.weighting.entmax15 import Entmax15
 from mha_lab.models.positioned import attend_with_positions
+from mha_lab.models.sequences import causal_mask
 from mha_lab.positions import diagonals
 from mha_lab.positions.alibi import AlibiPositions
 from mha_lab.positions.hard_alibi import HardAlibiPositions
@@ -74,7 +75,7 @@ def test_outputs_and_gradients_are_those_of_the_whole(
                 x,
                 num_heads=H,
                 key_padding_mask=hidden,
-                attn_mask=None,
+                attn_mask=causal_mask(L, x.device) if is_causal else None,  # as models say it
                 is_causal=is_causal,
             )
         expected = by_hand(module, x, encoding.bias(places, places), is_causal, hidden)
