@@ -10,6 +10,7 @@ The gradients are those of Martins and Astudillo 2016, section 2.5, and of Peter
 Jacobian diag(s) - s sᵀ / Σ s: with s = max(z - τ, 0)^(p - 1) on the support, s · (g - Σ s g / Σ s).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -62,18 +63,18 @@ def find_threshold(scores: Float[Tensor, "... S"], power: int) -> Float[Tensor, 
         tau = torch.maximum(tau, scores.mean(-1, keepdim=True) - 1 / scores.shape[-1])
     for _ in range(_STEPS_UNSEEN[power] if is_hidden else _MOST_STEPS):
         above = torch.sub(scores, tau, out=memory).clamp_(min=0)
-        moved = tau + _step(above, power).clamp_(min=0)
+        moved = tau + _step(above, power, sign=Tensor.sign_).clamp_(min=0)
         if not is_hidden and _are_near(moved, tau, power):
             return moved
         tau = moved
     return tau
 
 
-def _step(above: Tensor, power: int) -> Tensor:
-    """Newton's step for τ, from what of the scores is above it."""
+def _step(above: Tensor, power: int, *, sign: Callable[[Tensor], Tensor] = Tensor.sign) -> Tensor:
+    """Newton's step for τ, from what of the scores is above it; in place it takes a third."""
     total = above.sum(-1, keepdim=True)
     if power == 1:
-        return (total - 1) / above.sign().sum(-1, keepdim=True)
+        return (total - 1) / sign(above).sum(-1, keepdim=True)
     norm: Tensor = torch.linalg.vector_norm(above, dim=-1, keepdim=True)
     return (norm - 2) * norm / total
 
