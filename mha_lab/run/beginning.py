@@ -31,6 +31,7 @@ def begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -
     file, checkpoint = _newest(folder) if resume else (None, {})
     if file is not None:
         _check_fits(file, checkpoint, parts.module)
+        _tell_of_an_end(folder, checkpoint)
     if file is None or "growing_files" in checkpoint:
         growing_files.cut_back(folder, checkpoint.get("growing_files", {}))
     for logger in trainer.loggers:
@@ -40,6 +41,16 @@ def begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -
     log_hyperparameters(trainer.loggers, cfg)
     config.save(cfg, folder)  # last: with it, the folder is a run that one can go on with
     return file
+
+
+def _tell_of_an_end(folder: Path, checkpoint: dict[str, Any]) -> None:
+    """A run that had ended may have no step left, and would seem to do nothing."""
+    status = run_folder.read_summary(folder).get("status")
+    if status in ("solved", "finished"):
+        tell(
+            f"the run had ended ({status} at step {checkpoint['global_step']:,}): what its "
+            "settings leave to train, if anything, is trained, and it is tested again"
+        )
 
 
 def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:

@@ -156,8 +156,9 @@ def test_a_solved_run_stays_solved(lab: Lab, tmp_path: Path):
     assert summary["steps"] < 400
     assert summary["status"] == "solved"
     before = weights(run)
-    code, out, _ = lab("train", f"resume={run}")
+    code, out, err = lab("train", f"resume={run}")
     assert code == 0
+    assert f"the run had ended (solved at step {summary['steps']})" in err
     assert f"{summary['steps']} (solved)" in out
     assert read_summary(run)["train_seconds"] > 0.5 * summary["train_seconds"]  # of both parts
     assert all(torch.equal(before[key], value) for key, value in weights(run).items())
