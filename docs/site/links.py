@@ -33,17 +33,20 @@ def repointed(markdown: str, file: Path) -> str:
 
 
 class _Page(HTMLParser):
-    """The ids of a page, where it leads, and what a browser fetches to show it."""
+    """The ids of a page, its headings, where it leads, and what a browser fetches to show it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids: set[str] = set()
+        self.headings: list[int] = []
         self.leads: list[str] = []
         self.fetched: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what one tag says."""
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
         for name, value in attrs:
             if name in ("id", "name"):
                 self.ids.add(value or "")
@@ -54,12 +57,14 @@ class _Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """Links of the built site that lead nowhere, and what a page fetches from elsewhere."""
+    """Links that lead nowhere, what is fetched from elsewhere, and headings that skip a level."""
     read = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in read.items():
         where = path.relative_to(site).as_posix()
         found += [f"{where}: fetches {one}" for one in page.fetched if urlsplit(one).netloc]
+        both = zip(page.headings, page.headings[1:], strict=False)
+        found += [f"{where}: h{two} follows h{one}" for one, two in both if two > one + 1]
         for one in dict.fromkeys(page.leads + page.fetched):
             parts = urlsplit(one)
             if parts.scheme or parts.netloc or where == "404.html":

@@ -53,8 +53,8 @@ class Comparison:
         return of_summary(self.metric)
 
     def path(self, run: Run) -> str:
-        """A run's folder as the report names it."""
-        try:
-            return run.folder.resolve().relative_to(self.common).as_posix()
-        except ValueError:
-            return run.folder.as_posix()
+        """A run's folder as the report names it: by where it lies, or by the link to it."""
+        for folder in (run.folder.resolve(), run.folder.absolute()):
+            if folder.is_relative_to(self.common):
+                return folder.relative_to(self.common).as_posix()
+        return run.folder.as_posix()

@@ -61,17 +61,31 @@ def find_runs(paths: Sequence[str]) -> Found:
 
 
 def search(start: Path) -> list[Path]:
-    """Every run folder below a folder, itself included; hidden folders are not entered."""
-    found = []
-    for folder, subfolders, files in os.walk(start):
-        here = Path(folder)
-        is_sweep = SWEEP_TABLE in files
-        if not is_sweep and (
-            CONFIG_FILE in files or SUMMARY in files or (here / HYDRA / "overrides.yaml").is_file()
-        ):
-            found.append(here)
-            subfolders[:] = [name for name in subfolders if name not in _INSIDE_A_RUN]
-        subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+    """Every run folder below a folder, itself included; hidden folders are not entered.
+
+    Links to folders are followed after all else, so that a run that is found both ways has its own
+    name; one that leads back leads nowhere.
+    """
+    found: list[Path] = []
+    seen: set[Path] = set()
+    waiting = [start]
+    for top in waiting:  # grows by the links that are found
+        for folder, subfolders, files in os.walk(top):
+            here = Path(folder)
+            if here.resolve() in seen:
+                subfolders.clear()
+                continue
+            seen.add(here.resolve())
+            is_sweep = SWEEP_TABLE in files
+            if not is_sweep and (
+                CONFIG_FILE in files
+                or SUMMARY in files
+                or (here / HYDRA / "overrides.yaml").is_file()
+            ):
+                found.append(here)
+                subfolders[:] = [name for name in subfolders if name not in _INSIDE_A_RUN]
+            subfolders[:] = [name for name in subfolders if not name.startswith(".")]
+            waiting += [here / name for name in subfolders if (here / name).is_symlink()]
     return found
 
 

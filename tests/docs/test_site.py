@@ -56,10 +56,12 @@ def test_the_last_check_finds_what_leads_nowhere_and_what_is_fetched(
         '<script src="//cdn.example/x.js"></script><a href="https://elsewhere.org">x</a>'
         '<a href="a/#here">good</a><a href="a/#there">bad</a><a href="b/">bad</a>'
         '<a href="#nothing">bad</a><a href="mailto:a@b.c">x</a>'
+        "<h1>a</h1><h2>b</h2><h3>c</h3><h2>d</h2><h4>bad</h4>"
     )
     assert links.faults(tmp_path) == [
         "index.html: fetches https://fonts.example/x.css",
         "index.html: fetches //cdn.example/x.js",
+        "index.html: h4 follows h2",
         "index.html: leads to a/#there, but that page has no such place",
         "index.html: leads to b/, which is not there",
         "index.html: leads to #nothing, but that page has no such place",

@@ -77,3 +77,17 @@ def test_nothing_found_is_an_error(tmp_path, monkeypatch, word, said):
 
 def test_natural_order():
     assert sorted(["a10", "a9", "b1", "a9c"], key=natural_key) == ["a9", "a9c", "a10", "b1"]
+
+
+def test_links_to_runs_are_followed_and_each_run_is_found_once(tree):
+    chosen = tree / "chosen"
+    chosen.mkdir()
+    (chosen / "best").symlink_to(tree / "multirun" / "2", target_is_directory=True)
+    (chosen / "all").symlink_to(tree / "multirun", target_is_directory=True)
+    (chosen / "back").symlink_to(tree, target_is_directory=True)
+    (chosen / "gone").symlink_to(tree / "nowhere", target_is_directory=True)
+    assert len(find_runs([str(chosen)]).folders) == len(find_runs([str(tree)]).folders) == 5
+    (chosen / "back").unlink()
+    (chosen / "all").unlink()
+    assert find_runs([str(chosen)]).folders == [chosen / "best"]
+    assert "chosen" not in str(find_runs([str(tree)]).folders), "a run has its own name"
