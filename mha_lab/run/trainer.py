@@ -109,7 +109,8 @@ def log_hyperparameters(
         else:
             numbers = {k: v for k, v in summary.items() if isinstance(v, int | float)}
             numbers.pop("seed", None)
-            logger.log_hyperparams(flat, grouped(numbers), step=summary["steps"])
+            columns = dict(sorted(grouped(numbers).items()))  # what the test found comes first
+            logger.log_hyperparams(flat, columns, step=summary["steps"])
             logger.finalize("success")
 
 
