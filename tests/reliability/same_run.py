@@ -18,7 +18,10 @@ from tensorboard.util import grpc_util
 
 from mha_lab.tensorboard.event_files import find_event_files, read_events
 
-TIMES = ("train/sequences_per_second", "wall_seconds", "train_seconds", "_hparams_/")
+TIMES = (
+    "train/sequences_per_second", "wall_seconds", "train_seconds", "_hparams_/",
+    "whole_run/wall_seconds", "whole_run/train_seconds",
+)  # fmt: skip
 ALL = 10**9
 Steps = dict[tuple[str, str], list[int]]  # of each kind and tag
 
