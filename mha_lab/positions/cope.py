@@ -6,8 +6,7 @@ noun back rather than the third token.
 
 Acts on the scores, reading queries and keys; one table a layer, shared by its heads; any length:
 beyond ``max_positions`` P all is one. Causal only, as the paper's. What is counted must not be
-padding: it may stand after the tokens, where the causal mask hides it, not between them. (What a
-query that is padding itself gets means nothing, and may depend on how the call is computed.)
+padding: it may stand after the tokens, where the causal mask hides it, not between them.
 
 Deviations: none; the listing in the paper's appendix leaves q·e without 1/√D, and so do we.
 

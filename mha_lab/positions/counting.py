@@ -45,6 +45,11 @@ class CountedBias(NamedTuple):
     ahead: int
     scale: float
 
+    def widened(self, block: Any, keys: int) -> Any:
+        """The block with all keys up to its queries: they count, also where none is attended."""
+        stop = max(block.keys.stop, min(keys, block.rows.stop + self.ahead))
+        return block._replace(keys=slice(block.keys.start, stop))
+
     def of(self, products: Tensor, block: Any, of_whole: Tensor) -> Tensor:
         """The bias of a block."""
         gates = (products * self.scale).sigmoid().tril(self._before(block))

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mha_lab.positions.turning import turn
-from mha_lab.ranges import Positive, Probability, Size
+from mha_lab.ranges import Positive, Share, Size
 
 
 class RotaryPositions(nn.Module):
@@ -47,7 +47,7 @@ class RotaryPositions(nn.Module):
         *,
         num_heads: Size,
         base: Positive = 10000.0,
-        fraction: Probability = 1.0,
+        fraction: Share = 1.0,
     ) -> None:
         super().__init__()
         if not base > 0:

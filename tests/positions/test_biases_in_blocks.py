@@ -70,7 +70,7 @@ def test_blocks_give_what_the_whole_gives(
     grad = torch.randn(N, L, E, dtype=torch.float64)
     padding = torch.arange(L) >= torch.tensor([[L], [L - 7]])
     whole = type(module.position).score_bias
-    for hidden in (None, padding):
+    for hidden in (None, padding, padding | padding.flip(0)):  # the last: keys that no row sees
         with monkeypatch.context() as patch:
             patch.setattr(type(module.position), "score_bias", None)  # is not asked
             blocks = outputs_and_gradients(module, x, grad, hidden)

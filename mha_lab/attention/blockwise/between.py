@@ -40,7 +40,9 @@ class Between(NamedTuple):
         """Cut a call into blocks of the keys that their rows see; see ``cut``."""
         seen = None if self.added is None else self.opened
         keys_seen = getattr(self.bias, "keys_seen", None) if seen is None else None
-        return cut(q, k, seen, is_mixed=is_mixed, keys_seen=keys_seen)
+        blocks = cut(q, k, seen, is_mixed=is_mixed, keys_seen=keys_seen)
+        widened = getattr(self.bias, "widened", None)
+        return blocks if widened is None else (widened(block, k.shape[2]) for block in blocks)
 
     @property
     def rise(self) -> float:

@@ -15,8 +15,8 @@ class BlockBias(Protocol):
     """A bias, block by block.
 
     It may have ``keys_seen(heads, rows, keys) -> slice``, which tells from two slices and the
-    number of keys those that any of these rows may see, and ``hides_later`` where it blocks later
-    keys.
+    number of keys those that any of these rows may see, ``hides_later`` where it blocks later
+    keys, and ``widened(block, keys) -> block`` where it reads more keys than those that are seen.
 
     Attributes:
         tensors: What it is made of, besides queries, keys and positions; these have gradients.
