@@ -108,9 +108,19 @@ def _linear_scale(
     is_whole = isinstance(low, int)
     count = min(_TICKS, int(high - low) + 1) if is_whole else _TICKS
     marks = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
-    texts = [str(round(mark)) if is_whole else f"{mark:.2g}" for mark in marks]
+    texts = [str(round(mark)) for mark in marks] if is_whole else _told_apart(marks.tolist())
     heights = np.linspace(0, top, count).tolist()
     return (
         lambda value: (bend(float(value)) - start) / width,
         dict(zip(heights, texts, strict=True)),
     )
+
+
+def _told_apart(marks: Sequence[float]) -> list[str]:
+    """Numbers with as few digits, two or more, as make none of them the same."""
+    texts: list[str] = []
+    for digits in range(2, 10):
+        texts = [f"{mark:.{digits}g}" for mark in marks]
+        if len(set(texts)) == len(texts):
+            break
+    return texts

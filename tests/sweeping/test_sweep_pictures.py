@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.plugins.hparams import metadata
 
-from mha_lab.sweeping import hparams
+from mha_lab.sweeping import hparams, plot_parallel
 from mha_lab.sweeping.plan import Plan
 from mha_lab.sweeping.plot_curves import draw_curves, read_curve
 from mha_lab.sweeping.plot_importance import draw_importance, importances
@@ -184,3 +184,14 @@ def test_choices_of_several_kinds_are_one_kind_in_the_tab(tmp_path: Path):
         "bf16-mixed",
     ]
     assert [value.number_value for value in lr.domain_discrete.values] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("marks", "texts"),
+    [
+        ([0.0, 0.25, 0.5], ["0", "0.25", "0.5"]),
+        ([2.6, 2.675, 2.75, 2.825, 2.9], ["2.6", "2.67", "2.75", "2.83", "2.9"]),
+    ],
+)
+def test_marks_of_an_axis_are_told_apart(marks: list[float], texts: list[str]):
+    assert plot_parallel._told_apart(marks) == texts
