@@ -71,5 +71,5 @@ def elsewhere(key: str) -> str:
         having = [option for option, file in files if name in OmegaConf.load(file)]
         if having:
             most = having[:6] + ["..."] * (len(having) > 6)
-            found.append(f"{group.replace('/', '.')}.{name} with {group}={'|'.join(most)}")
+            found.append(f"{group.replace('/', '.')}.{name} with {group}={'|'.join(most)} alone")
     return f"; there is {', '.join(found)}" if found else ""

@@ -83,7 +83,10 @@ class Predictor:
             if token not in symbols:
                 known = " ".join(symbols[:20]) + (" ..." if len(symbols) > 20 else "")
                 near = nearest(token, symbols)
-                raise UserError(f"unknown token {shown(token)}{near} (the run knows: {known})")
+                raise UserError(
+                    f"unknown token {shown(token)}{near} (the run knows: {known}; "
+                    "spaces stand between tokens)"
+                )
         return tokens
 
     def predict(self, tokens: Sequence[str]) -> Prediction:

@@ -237,6 +237,7 @@ def test_types_in_words():
     assert describe(Probability) == "a number of at least 0 and of at most 1"
     assert describe(Literal["pre", "post"]) == "one of pre, post"
     assert describe(list[Positive]) == "a list, each a number above 0"
+    assert describe(dict[str, str]) == "keys with their values, {KEY: VALUE, ...}"
 
 
 def test_a_nested_node_is_compared_with_the_argument_it_is_for():
