@@ -105,4 +105,5 @@ def test_ray_on_a_cluster_of_two(tmp_path: Path, cluster: str):
         "+hydra.launcher.ray.init.object_store_memory=null",
         "+hydra.launcher.ray.remote.num_cpus=1",
     )
-    assert "launching 2 jobs" in told
+    assert told.startswith("2 runs")
+    assert "(_run_job pid=" in told, "Ray ran them"

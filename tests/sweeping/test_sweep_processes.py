@@ -1,6 +1,7 @@
 """Sweeps in several processes, killed and started again."""
 
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_ctrl_c_stops_all_processes_and_says_how_to_go_on(tmp_path: Path):
     # So many trials that the first process is not through before the second one has started.
     words = [word for word in plan(tmp_path, "sweep.n_jobs=2") if "n_trials" not in word]
     log, size = tmp_path / "log", 1000
-    process = start("sweep", *words, f"sweep.n_trials={size}", log=log)
+    command = ["sweep", *words, f"sweep.n_trials={size}"]
+    process = start(*command, log=log)
     wait_for((tmp_path / "sweep" / "study.journal").exists, process, log)
     seen = slots(tuple(words), size)
 
@@ -77,7 +79,8 @@ def test_ctrl_c_stops_all_processes_and_says_how_to_go_on(tmp_path: Path):
     workers = {pid(t) for t in seen.trials() if t.state == TrialState.RUNNING}
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(PATIENCE) == 130
-    assert "the same command goes on" in log.read_text()
+    (told,) = [line for line in log.read_text().splitlines() if "python -m mha_lab" in line]
+    assert shlex.split(told.split("python -m mha_lab ")[1]) == command
     for worker in workers:
         with pytest.raises(ProcessLookupError):
             os.kill(worker, 0)
