@@ -61,5 +61,24 @@ def on_diagonals(numbers: Tensor, rows: int) -> Tensor:
     return repeated.as_strided(shape, (rows * count, count - 1, 1), rows - 1)
 
 
+def sums_of_diagonals(x: Tensor, turned: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The sums (H, rows + K - 1) of the diagonals of (H, rows, K), the lowest first.
+
+    Args:
+        x: (H, rows, K).
+        turned: Memory of a call before, which is used again where the shape is the same.
+
+    Returns:
+        The sums, and the memory.
+    """
+    H, rows, K = x.shape
+    count = rows + K - 1
+    if turned is None or turned.shape != (H, rows, count):
+        turned = x.new_zeros(H, rows, count)
+    # In rows one number longer than those of x, each diagonal is a column.
+    turned.as_strided(x.shape, (rows * count, count - 1, 1), rows - 1).copy_(x)
+    return turned.sum(1), turned
+
+
 def _has_tangent(x: Tensor) -> bool:
     return forward_ad.unpack_dual(x).tangent is not None  # type: ignore[no-untyped-call]

@@ -14,14 +14,14 @@ it is the symmetric form that the authors gave later [2]_, which cannot tell lef
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from mha_lab.positions.diagonals import by_offset, of_diagonals
+from mha_lab.positions.diagonals import OffsetBias
 from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
 
-class AlibiPositions(nn.Module):
+class AlibiPositions(OffsetBias):
     """Subtracts slope times distance from the scores.
 
     Args:
@@ -32,9 +32,6 @@ class AlibiPositions(nn.Module):
         ValueError: num_heads is below 1.
     """
 
-    acts_on = "scores"
-    is_relative = True
-
     def __init__(self, embed_dim: Size, *, num_heads: Size) -> None:
         super().__init__()
         if num_heads < 1:
@@ -42,35 +39,7 @@ class AlibiPositions(nn.Module):
         # Exponents are exact in every dtype that the module may be turned to; slopes are not.
         self.register_buffer("exponents", _exponents(num_heads), persistent=False)
 
-    def bias(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H L S"]:
-        """What is added to the scores.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L, S).
-        """
-        return by_offset(self._of_offsets, q_positions, k_positions)
-
-    def diagonals(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H M"] | None:
-        """The same, once for each diagonal; the arguments are those of ``bias``.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L + S - 1), or None where positions do not follow one another.
-        """
-        return of_diagonals(self._of_offsets, q_positions, k_positions)
-
-    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+    def of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
         """What is added to the score of a key that stands so far after the query."""
         slopes = 2.0 ** -at_least_float32(self.get_buffer("exponents"))
         return -slopes.view(-1, *(1,) * offset.ndim) * offset.abs()

@@ -9,14 +9,60 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
 
-from mha_lab.by_hand import is_batched, on_diagonals
+from mha_lab.by_hand import is_batched, on_diagonals, sums_of_diagonals
 from mha_lab.positions.distances import lead_of, offsets
 
 _ROWS = 32
 """How many rows are made or summed at a time, in memory that stays in the cache."""
+
+
+class OffsetBias(nn.Module):
+    """An encoding whose bias follows from how far the key stands after the query; a base class."""
+
+    acts_on = "scores"
+    is_relative = True
+
+    def of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+        """What is added to the score of a key that stands so far after the query.
+
+        Args:
+            offset: of any shape (...).
+
+        Returns:
+            (H, ...); -inf blocks.
+        """
+        raise NotImplementedError
+
+    def bias(
+        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+    ) -> Float[Tensor, "H L S"]:
+        """What is added to the scores.
+
+        Args:
+            q_positions: (L,).
+            k_positions: (S,).
+
+        Returns:
+            (H, L, S).
+        """
+        return by_offset(self.of_offsets, q_positions, k_positions)
+
+    def diagonals(
+        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
+    ) -> Float[Tensor, "H M"] | None:
+        """The same, once for each diagonal; the arguments are those of ``bias``.
+
+        Args:
+            q_positions: (L,).
+            k_positions: (S,).
+
+        Returns:
+            (H, L + S - 1), or None where positions do not follow one another.
+        """
+        return of_diagonals(self.of_offsets, q_positions, k_positions)
 
 
 def by_offset(
@@ -89,19 +135,12 @@ class _Summed(Function):
         H, L, S = x.shape
         ctx.L = L
         summed = x.new_zeros(H, L + S - 1)
-        R = min(L, _ROWS)
-        count = R + S - 1
-        # In rows one number longer than those of x, each diagonal is a column.
-        turned = x.new_zeros(H, R * count)
-        rows = turned.as_strided((H, R, S), (R * count, count - 1, 1), R - 1)
-        for start in range(0, L, R):
-            part = x[:, start : start + R]
-            rows[:, : part.shape[1]] = part
-            rows[:, part.shape[1] :] = 0.0
+        turned: Tensor | None = None
+        for start in range(0, L, _ROWS):
+            part = x[:, start : start + _ROWS]
+            sums, turned = sums_of_diagonals(part, turned)
             end = L - start + S - 1
-            summed[:, max(0, end - count) : end] += turned.view(H, R, count).sum(1)[
-                :, max(0, count - end) :
-            ]
+            summed[:, end - sums.shape[1] : end] += sums
         return summed
 
     @staticmethod

@@ -14,13 +14,13 @@ the place where what they copy goes on.
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from mha_lab.positions.diagonals import by_offset, of_diagonals
+from mha_lab.positions.diagonals import OffsetBias
 from mha_lab.ranges import Size
 
 
-class HardAlibiPositions(nn.Module):
+class HardAlibiPositions(OffsetBias):
     """Blocks what lies beyond the window, in some of the heads.
 
     Args:
@@ -32,8 +32,6 @@ class HardAlibiPositions(nn.Module):
         ValueError: num_heads is below 1, or windowed_heads is not between 1 and num_heads.
     """
 
-    acts_on = "scores"
-    is_relative = True
     blocks = True
 
     def __init__(
@@ -61,35 +59,7 @@ class HardAlibiPositions(nn.Module):
                 "mask; choose model=decoder, or position=alibi"
             )
 
-    def bias(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H L S"]:
-        """What is added to the scores.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L, S); 0, or -inf beyond the window.
-        """
-        return by_offset(self._of_offsets, q_positions, k_positions)
-
-    def diagonals(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H M"] | None:
-        """The same, once for each diagonal; the arguments are those of ``bias``.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L + S - 1), or None where positions do not follow one another.
-        """
-        return of_diagonals(self._of_offsets, q_positions, k_positions)
-
-    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+    def of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
         """What is added to the score of a key that stands so far after the query."""
         window = torch.arange(1, self.num_heads + 1, device=offset.device)
         window = window.view(-1, *(1,) * offset.ndim)

@@ -14,14 +14,14 @@ in ALiBi's symmetric form.
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from mha_lab.positions.diagonals import by_offset, of_diagonals
+from mha_lab.positions.diagonals import OffsetBias
 from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
 
-class NapePositions(nn.Module):
+class NapePositions(OffsetBias):
     """Subtracts slope times distance from the scores of half of the heads.
 
     Args:
@@ -31,9 +31,6 @@ class NapePositions(nn.Module):
     Raises:
         ValueError: num_heads is below 2, and would leave no half with positions.
     """
-
-    acts_on = "scores"
-    is_relative = True
 
     def __init__(self, embed_dim: Size, *, num_heads: Size) -> None:
         super().__init__()
@@ -46,35 +43,7 @@ class NapePositions(nn.Module):
         numbers = torch.arange(1.0, num_heads // 2 + 1)  # 1/h would not be exact in every dtype
         self.register_buffer("numbers", numbers, persistent=False)
 
-    def bias(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H L S"]:
-        """What is added to the scores.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L, S); 0 for heads that know no position.
-        """
-        return by_offset(self._of_offsets, q_positions, k_positions)
-
-    def diagonals(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H M"] | None:
-        """The same, once for each diagonal; the arguments are those of ``bias``.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L + S - 1), or None where positions do not follow one another.
-        """
-        return of_diagonals(self._of_offsets, q_positions, k_positions)
-
-    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+    def of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
         """What is added to the score of a key that stands so far after the query."""
         slopes = 1 / at_least_float32(self.get_buffer("numbers"))
         slopes = torch.cat([slopes, slopes.new_zeros(self.num_heads - len(slopes))])

@@ -18,12 +18,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.diagonals import by_offset, of_diagonals
+from mha_lab.positions.diagonals import OffsetBias
 from mha_lab.positions.distances import at_least_float32
 from mha_lab.ranges import Size
 
 
-class T5Positions(nn.Module):
+class T5Positions(OffsetBias):
     """Adds a learned bias a bucket of distances and a head.
 
     Args:
@@ -37,9 +37,6 @@ class T5Positions(nn.Module):
         ValueError: num_buckets is below 2, or odd or below 4 without a causal mask, or
             max_distance lies within the distances that have a bucket each.
     """
-
-    acts_on = "scores"
-    is_relative = True
 
     def __init__(
         self,
@@ -66,35 +63,7 @@ class T5Positions(nn.Module):
         self.table = nn.Embedding(num_buckets, num_heads)
         nn.init.normal_(self.table.weight, std=embed_dim**-0.5)
 
-    def bias(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H L S"]:
-        """What is added to the scores.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L, S).
-        """
-        return by_offset(self._of_offsets, q_positions, k_positions)
-
-    def diagonals(
-        self, q_positions: Int[Tensor, "L"], k_positions: Int[Tensor, "S"]
-    ) -> Float[Tensor, "H M"] | None:
-        """The same, once for each diagonal; the arguments are those of ``bias``.
-
-        Args:
-            q_positions: (L,).
-            k_positions: (S,).
-
-        Returns:
-            (H, L + S - 1), or None where positions do not follow one another.
-        """
-        return of_diagonals(self._of_offsets, q_positions, k_positions)
-
-    def _of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
+    def of_offsets(self, offset: Int[Tensor, "..."]) -> Float[Tensor, "H ..."]:
         """What is added to the score of a key that stands so far after the query."""
         return at_least_float32(self.table.weight).t()[:, self.buckets(offset)]
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.attention.blockwise.block import Block
-from mha_lab.by_hand import on_diagonals
+from mha_lab.by_hand import on_diagonals, sums_of_diagonals
 
 
 class Diagonals:
@@ -69,14 +69,7 @@ class Diagonals:
         if total is None:
             return
         at = self._part(block)
-        h, R, K = grad.shape[1:]
-        count = R + K - 1
-        if self._turned is None or self._turned.shape != (h, R, count):
-            self._turned = grad.new_zeros(h, R, count)
-        # In rows one number longer than those of the block, each diagonal is a column.
-        strides = R * count, count - 1, 1
-        self._turned.as_strided((h, R, K), strides, R - 1).copy_(grad[0])
-        sums = self._turned.sum(1)
+        sums, self._turned = sums_of_diagonals(grad[0], self._turned)
         part = total[at.heads, at.low : at.high]
         part += sums.sum_to_size(part.shape)
 
