@@ -8,9 +8,8 @@ from omegaconf import OmegaConf
 
 from mha_lab.errors import UserError
 from mha_lab.terminal import relative, setting
-from mha_lab.training.run_folder import read_summary
+from mha_lab.training.run_folder import COMPLETE, read_summary
 
-COMPLETE = ("solved", "finished")
 _FOLDER = "hydra.sweep.dir"
 _HYDRA = ".hydra"
 

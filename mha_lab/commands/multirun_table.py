@@ -4,9 +4,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from mha_lab.commands.multirun_again import COMPLETE, runs_below, words_of
+from mha_lab.commands.multirun_again import runs_below, words_of
 from mha_lab.terminal import relative, show_table, tell
-from mha_lab.training.run_folder import read_summary, write_rows
+from mha_lab.training.run_folder import COMPLETE, read_summary, write_rows
 
 _METRICS = {
     "test/sequence_accuracy": "sequence accuracy",

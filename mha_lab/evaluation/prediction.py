@@ -90,8 +90,7 @@ def first_wrong(module: SequenceModule, batch: Batch, right: Float[Tensor, " N"]
 def _start(one: AttentionMap) -> int | None:
     """The row that writes the first token: the one that reads where the output begins."""
     tokens = one.query_tokens[0] if one.query_tokens else []
-    begins = {Vocabulary.SPECIAL[Vocabulary.BOS], Vocabulary.SPECIAL[Vocabulary.SEP]}
-    return next((i for i, token in enumerate(tokens) if token in begins), None)
+    return Vocabulary.output_start(tokens)
 
 
 def _with_written(one: AttentionMap, start: int, written: Sequence[str]) -> AttentionMap:

@@ -6,7 +6,7 @@ from mha_lab.maps.printable import WRITES
 from mha_lab.reporting.best_maps import BestMap
 from mha_lab.tasks.vocabulary import Vocabulary
 
-_BOS, _EOS, _SEP = (Vocabulary.SPECIAL[i] for i in (Vocabulary.BOS, Vocabulary.EOS, Vocabulary.SEP))
+_BOS, _EOS = Vocabulary.SPECIAL[Vocabulary.BOS], Vocabulary.SPECIAL[Vocabulary.EOS]
 
 
 def in_and_out(maps: Mapping[str, BestMap]) -> str:
@@ -17,7 +17,7 @@ def in_and_out(maps: Mapping[str, BestMap]) -> str:
     """
     shown = maps.get("cross") or maps.get("masked") or maps.get("self")
     tokens = shown.query if shown and shown.query else []
-    begin = _begin(tokens)
+    begin = Vocabulary.output_start(tokens)
     if begin is None:
         read, written = tokens, []
     elif tokens[begin] == _BOS:
@@ -33,14 +33,9 @@ def rows(tokens: list[str]) -> list[str]:
 
     While a model is trained, a row reads the token that the row before was to write.
     """
-    begin = _begin(tokens)
+    begin = Vocabulary.output_start(tokens)
     if begin is None or any(WRITES in token for token in tokens):
         return tokens
     following = [*tokens[begin + 1 :], _EOS]
     both = zip(tokens[begin:], following, strict=True)
     return [*tokens[:begin], *(f"{one}{WRITES}{other}" for one, other in both)]
-
-
-def _begin(tokens: list[str]) -> int | None:
-    """The place of the token from which on the output is written, if it is written one by one."""
-    return next((i for i, token in enumerate(tokens) if token in (_BOS, _SEP)), None)

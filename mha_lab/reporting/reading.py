@@ -17,8 +17,8 @@ from mha_lab.reporting.run_files import (
     read_summary,
     read_values,
 )
+from mha_lab.training.run_folder import COMPLETE
 
-COMPLETE = ("solved", "finished")
 UNREADABLE = "unreadable"
 
 

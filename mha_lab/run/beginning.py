@@ -46,7 +46,7 @@ def begin(cfg: DictConfig, parts: Parts, trainer: pl.Trainer, *, resume: bool) -
 def _tell_of_an_end(folder: Path, checkpoint: dict[str, Any]) -> None:
     """A run that had ended may have no step left, and would seem to do nothing."""
     status = run_folder.read_summary(folder).get("status")
-    if status in ("solved", "finished"):
+    if status in run_folder.COMPLETE:
         tell(
             f"the run had ended ({status} at step {checkpoint['global_step']:,}): what its "
             "settings leave to train, if anything, is trained, and it is tested again"
@@ -63,7 +63,7 @@ def _newest(folder: Path) -> tuple[Path | None, dict[str, Any]]:
             f"{file and file.name}, of step {checkpoint['global_step']}"
         )
     if file is None:
-        if run_folder.read_summary(folder).get("status") in ("solved", "finished"):
+        if run_folder.read_summary(folder).get("status") in run_folder.COMPLETE:
             load_checkpoint(checkpoint_path(folder, "last"))  # says that it is not there
         tell("the run has no checkpoint yet: it begins again")
     return file, checkpoint

@@ -10,11 +10,10 @@ from omegaconf import DictConfig
 
 from mha_lab.config import CONFIG_FILE, finish
 from mha_lab.studies.measuring import MEASURED, Measuring, read_measured
-from mha_lab.training.run_folder import read_summary, write_atomically, write_summary
+from mha_lab.training.run_folder import COMPLETE, read_summary, write_atomically, write_summary
 
 STARTED = "started.json"
 _LOCK = ".study.lock"
-COMPLETE = ("solved", "finished")
 
 
 def work(cfg: DictConfig, *, measuring: Measuring) -> None:

@@ -11,12 +11,12 @@ from mha_lab.config import CONFIG_FILE, complete, compose, read_yaml
 from mha_lab.errors import UserError
 from mha_lab.reporting.writing import check_out
 from mha_lab.studies import finding
-from mha_lab.studies.job import COMPLETE, is_done, seconds_of, words_of
+from mha_lab.studies.job import is_done, seconds_of, words_of
 from mha_lab.studies.launching import launch
 from mha_lab.studies.measuring import Measuring, Row, measuring_of, read_measured
 from mha_lab.studies.progress import Bar
 from mha_lab.studies.study import Job, Study
-from mha_lab.training.run_folder import read_summary
+from mha_lab.training.run_folder import COMPLETE, read_summary
 
 
 def run_study(

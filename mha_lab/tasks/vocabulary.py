@@ -52,6 +52,12 @@ class Vocabulary:
         shown = ", ".join(map(repr, self.symbols[:5])) + (", ..." if len(self.symbols) > 5 else "")
         return f"Vocabulary([{shown}])  # {len(self)} tokens, {len(self.SPECIAL)} of them special"
 
+    @classmethod
+    def output_start(cls, tokens: Sequence[str]) -> int | None:
+        """The place from which on the output is written token by token; None if there is none."""
+        begins = cls.SPECIAL[cls.BOS], cls.SPECIAL[cls.SEP]
+        return next((i for i, token in enumerate(tokens) if token in begins), None)
+
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """The ids of tokens; a token that is not in the vocabulary becomes ``UNK``."""
         return [self._ids.get(token, self.UNK) for token in tokens]

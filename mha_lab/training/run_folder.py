@@ -19,6 +19,8 @@ METRICS = "metrics.csv"
 LENGTHS = "accuracy_by_length.csv"
 VOCABULARY = "vocabulary.json"
 LOCK = ".lock"
+COMPLETE = ("solved", "finished")
+"""The status in the summary of a run that has ended as it should."""
 _HALF_WRITTEN = re.compile(r"\..+\.\d+")
 
 
