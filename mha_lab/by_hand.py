@@ -58,7 +58,8 @@ def on_diagonals(numbers: Tensor, rows: int) -> Tensor:
     # Row after row they are repeated, and read in rows one number shorter.
     repeated = numbers[:, None].expand(H, rows, count).contiguous()
     shape = H, rows, count - rows + 1
-    return repeated.as_strided(shape, (rows * count, count - 1, 1), rows - 1)
+    start = repeated.storage_offset() + rows - 1  # one row of one head is not copied
+    return repeated.as_strided(shape, (rows * count, count - 1, 1), start)
 
 
 def sums_of_diagonals(x: Tensor, turned: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -90,6 +90,31 @@ def test_outputs_and_gradients_are_those_of_the_whole(
         assert (shown.weights.masked_select(blocked) == 0).all()
 
 
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("length", [1, 4, 7])
+def test_a_last_row_that_is_laid_out_alone(length: int, heads: int) -> None:
+    """Three rows are laid out at a time."""
+    encoding, places = AlibiPositions(E, num_heads=heads), torch.arange(length)
+    expected = encoding.of_offsets(places - places[:, None])
+    assert torch.equal(encoding.bias(places, places), expected)
+
+
+@pytest.mark.parametrize("name", ["alibi", "t5"])
+def test_a_last_row_that_is_a_block_of_its_own(name: str) -> None:
+    length = 25  # blocks are of one head and twelve rows
+    encoding, module = ENCODINGS[name]().double(), MultiheadAttention(E, H).double()
+    places = torch.arange(length)
+    x = torch.randn(N, length, E, dtype=torch.float64, requires_grad=True)
+    output, _ = module(x, x, x, need_weights=False, is_causal=True, encoding=encoding)
+    bias = encoding.of_offsets(places - places[:, None])
+    expected = by_hand(module, x, bias, True, None)
+    wanted = [x, *module.parameters(), *encoding.parameters()]
+    grad = torch.randn_like(output)
+    found = (torch.autograd.grad(y, wanted, grad) for y in (output, expected))
+    for ours, theirs in zip((output, *next(found)), (expected, *next(found)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_drawn_positions_are_shown_as_they_were_applied(is_causal: bool) -> None:
     made = randomized(E, num_heads=H, encoding=T5Positions, positions=90, max_length=L)
