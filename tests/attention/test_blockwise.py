@@ -151,6 +151,21 @@ def test_few_keys_give_what_all_give(name: str, mixing: str) -> None:
     assert "ToFew" in names_below(output)
 
 
+@pytest.mark.parametrize("seen", [1, 2, 3, 5])
+def test_blocks_of_fewer_keys_than_the_few(seen: int) -> None:
+    keys, (steps, _) = 50, made("top_k", "none", None)  # three are few of fifty
+    q, k, v = (torch.randn(N, HK, rows, D, dtype=torch.float64) for rows in (L, keys, keys))
+    steps = steps._replace(num_heads=HK)
+    q.requires_grad_()
+    padding = (torch.arange(keys) < seen)[None, None, None]
+    output = attend(q, k, v, None, padding, False, steps)
+    assert "ToFew" in names_below(output)
+    whole = weigh(q, k, v, None, padding, False, steps) @ v
+    torch.testing.assert_close(output, whole, rtol=0, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(y.square().sum(), q)[0] for y in (output, whole))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11)
+
+
 def names_below(output: Tensor) -> str:
     """The graph of an output, as far as it goes."""
     found, todo = [], [output.grad_fn]

@@ -112,7 +112,8 @@ def _best(scores: Tensor, few: int) -> tuple[Tensor, Tensor]:
     """The best scores of each row, and where they are; -inf may be anywhere."""
     S = scores.shape[-1]
     lacking = _SORTED_IN_PART * few - S
-    if 0 < lacking <= S:
+    lacking = lacking if lacking <= S else few - S  # a block may see fewer keys than the few
+    if lacking > 0:
         scores = F.pad(scores, (0, lacking), value=-torch.inf)
     best, where = scores.topk(few, dim=-1, sorted=False)
     return best, where.clamp_(max=S - 1)
