@@ -70,7 +70,7 @@ def attend_fused(
     over: SoftmaxOver = as_softmax(allowed)
     if over.extra_score is not None and not _may_use_sums(q, k, mask, bias, dropout_p):
         return None
-    q = q if over.row_scale is None else q * over.row_scale.to(q.dtype)
+    q = q if over.row_scale is None else q * per_map(over.row_scale, H, M).to(q.dtype)
     mask, is_causal = with_bias(bias, mask, is_causal, q, k.shape[2], row_scale=over.row_scale)
     if mask is not None and mask.ndim == 3:
         mask = mask[None]  # the kernel takes two axes or four; of three, torch keeps all weights
