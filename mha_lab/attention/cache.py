@@ -2,8 +2,10 @@
 
 A module whose call takes ``cache`` is called first with a whole prefix, causal, then with one token
 at a time. Each call hands over its own keys only; they are added to those kept, and its masks speak
-of all of them. A later call needs no causal mask: all keys lie before its query. Where keys do not
-grow, in cross-attention, later calls hand over none.
+of all of them. All keys lie before the query of a later call, so that needs no causal mask;
+``is_causal`` counts from the kept keys on, by which attention with scores takes several tokens at a
+time too, while a mechanism with a state takes one. Where keys do not grow, in cross-attention,
+later calls hand over none.
 
 Attention with scores keeps keys and values, as ``DynamicCache`` of Hugging Face's transformers
 does, turned by their positions already; mechanisms with a state keep that alone.

@@ -237,6 +237,7 @@ class ComposedAttention(nn.Module):
             like=q,
             pattern=self._pattern(sizes, query, key),
             bias=bias_of_maps(self.position, q, k, x, start, num_heads=self.num_heads),
+            start=start,
         )
         dropout_p = self.dropout if self.training else 0.0
         heads, weights = attend_and_show(

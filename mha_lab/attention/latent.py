@@ -135,7 +135,12 @@ class LatentAttention(nn.Module):
         sizes = Sizes(q.shape[0], self.num_heads, q.shape[2], k.shape[2])
         check_masks(attn_mask, key_padding_mask, query, sizes)
         mask, is_causal = merge_masks(
-            attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=q
+            attn_mask,
+            key_padding_mask,
+            is_causal=is_causal,
+            sizes=sizes,
+            like=q,
+            earlier_keys=start,
         )
         bias = None if self.rotary_dim else bias_of(self.position, q, k, x, start)
         mask, is_causal = with_bias(bias, mask, is_causal, q, sizes.S)

@@ -36,6 +36,7 @@ def seen(
     like: Tensor,
     pattern: Tensor | None,
     bias: Bias | None,
+    start: int = 0,
 ) -> WhoSeesWhom:
     """Let all masks block, and keep apart what is added.
 
@@ -47,9 +48,15 @@ def seen(
         like: A tensor of the call's dtype and device.
         pattern: True where it allows, (L, S) or (H, L, S); None allows all.
         bias: What the encoding adds to the scores, or None.
+        start: Where the first query stands among the keys.
     """
     mask, is_causal = merge_masks(
-        attn_mask, key_padding_mask, is_causal=is_causal, sizes=sizes, like=like
+        attn_mask,
+        key_padding_mask,
+        is_causal=is_causal,
+        sizes=sizes,
+        like=like,
+        earlier_keys=start,
     )
     mask, is_causal = restrict(mask, is_causal, pattern)
     return WhoSeesWhom(bias, mask, is_causal)

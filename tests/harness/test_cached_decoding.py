@@ -210,6 +210,23 @@ def test_a_cache_joins_what_it_is_given() -> None:
         assert cache.length == start
 
 
+@pytest.mark.parametrize("is_padded", [False, True])
+@pytest.mark.parametrize("attention", ["custom", "composed", "window", "latent"])
+def test_causal_counts_from_the_kept_keys_on(attention: str, is_padded: bool) -> None:
+    module, kept = factory("attention", attention)(12, 2).double().eval(), Cache()
+    x = torch.randn(2, 7, 12, dtype=torch.float64)
+    padding = torch.arange(7) >= torch.tensor([[7], [2]]) if is_padded else None
+    expected, weights = module(x, x, x, key_padding_mask=padding, is_causal=True)
+    start = 0
+    for step in (3, 1, 2, 1):
+        seen, new = slice(0, start + step), x[:, start : start + step]
+        hidden = None if padding is None else padding[:, seen]
+        output, shown = module(new, new, new, key_padding_mask=hidden, is_causal=True, cache=kept)
+        assert_close(output, expected[:, start : start + step])
+        assert_close(shown, weights[:, :, start : start + step, seen])
+        start += step
+
+
 def test_a_state_takes_one_token_at_a_time() -> None:
     net, cache = built("linear", "none", "decoder").decoder.layers[0].self_attn, Cache()
     x = torch.randn(2, 5, 12, dtype=torch.float64)

@@ -33,28 +33,33 @@ def merge_masks(
     sizes: Sizes,
     like: Tensor,
     extra_keys: int = 0,
+    earlier_keys: int = 0,
 ) -> tuple[Mask | None, bool]:
     """Make one inside mask of all that blocks.
 
     Args:
         attn_mask: As ``check_masks`` lets it pass.
         key_padding_mask: (N, S), or (S,) unbatched.
-        is_causal: Whether query i sees keys 0..i only.
+        is_causal: Whether query i sees keys 0..i only, and the earlier ones.
         sizes: (N, H, L, S), where S counts the keys that the caller gave.
         like: Any tensor of the dtype and device that a float mask is to have.
         extra_keys: How many keys the module adds at the end; every query sees them.
+        earlier_keys: How many keys stand before the first query's own: those of a cache.
 
     Returns:
         The mask, broadcastable to (N, H, L, S + extra_keys), and what is left of is_causal: True
         only where there is no mask, since kernels take one or the other.
     """
-    if attn_mask is None and key_padding_mask is None and not (is_causal and extra_keys):
-        return None, is_causal
     N, H, L, S = sizes
+    if earlier_keys and L == 1:
+        is_causal = False  # no key comes later
+    is_shifted = is_causal and bool(extra_keys or earlier_keys)
+    if attn_mask is None and key_padding_mask is None and not is_shifted:
+        return None, is_causal
     blocked: Tensor | None = None
     bias: Tensor | None = None
     if is_causal:
-        blocked = torch.ones(L, S, dtype=torch.bool, device=like.device).triu(1)
+        blocked = torch.ones(L, S, dtype=torch.bool, device=like.device).triu(1 + earlier_keys)
     for mask in (_with_heads(attn_mask, N, H), _of_keys(key_padding_mask, N, S)):
         if mask is None:
             continue

@@ -245,6 +245,7 @@ class MultiheadAttention(nn.Module):
             sizes=sizes,
             like=q,
             extra_keys=k.shape[2] - sizes.S,
+            earlier_keys=start,
         )
         dropout_p = self.dropout if self.training else 0.0
         if average_attn_weights is None:
