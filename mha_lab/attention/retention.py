@@ -135,8 +135,7 @@ class Retention(nn.Module):
         q, k = turned(self.position, q, k, 0 if cache is None else cache.length)
         heads = retention_from(cache, q, k, v, seen.keys)
         weights = retention_weights(q, k, v, seen.keys) if need_weights else None
-        heads = F.dropout(
-            F.rms_norm(heads, heads.shape[-1:], eps=1e-6), self.dropout, self.training
-        )
+        heads = F.rms_norm(heads, heads.shape[-1:], eps=1e-6).to(v.dtype)
+        heads = F.dropout(heads, self.dropout, self.training)
         output = self.out_proj(F.silu(self.gate_proj(query)) * join_heads(heads, True))
         return shaped(output, weights, query, average_attn_weights)

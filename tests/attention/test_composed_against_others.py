@@ -375,6 +375,24 @@ def test_sparse_rows_are_those_of_entmax(spread: float, size: int, dtype: torch.
         assert_close(outcomes[0][0].sum(-1), torch.ones(5, 3, dtype=dtype))
 
 
+@pytest.mark.parametrize("offset", [-1e4, 1e4, 3e8])
+def test_sparse_rows_far_from_0_are_as_exact(offset: float) -> None:
+    """Only how far scores are from each other matters; float32 holds that, but not their τ."""
+    import entmax
+
+    z = (torch.randn(13, 67) + offset).requires_grad_()
+    z[3, 5:].detach().fill_(-torch.inf)
+    grad = torch.randn(13, 67)
+    for ours, theirs in ((sparsemax, entmax.sparsemax), (entmax15, entmax.entmax15)):
+        exact = theirs(z.detach().double() - offset, dim=-1)
+        weights = ours(z)
+        assert_close(weights.double(), exact, rtol=0, atol=1e-6)
+        (found,) = torch.autograd.grad(weights, z, grad)
+        mapped, back = torch.func.vjp(ours, z.detach())
+        assert_close(mapped.double(), exact, rtol=0, atol=1e-6)
+        assert_close(back(grad)[0], found, rtol=1e-4, atol=1e-4)
+
+
 def test_sparse_gradients_are_those_of_differences() -> None:
     z = torch.randn(2, 7, dtype=torch.float64, requires_grad=True)
     for function in (sparsemax, entmax15):

@@ -1,10 +1,13 @@
 """Retention against the paper's recurrence and against flash-linear-attention's own."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from state_cases import TOLERANCES, Turning, agree, fla, heads, keys_of
 from torch import Tensor
 
+from mha_lab.attention.cache import Cache
 from mha_lab.attention.retention import Retention
 from mha_lab.attention.states.retention import (
     CHUNK,
@@ -40,6 +43,30 @@ def test_the_papers_recurrence(L: int, dtype: torch.dtype) -> None:
 
 def test_flash_linear_attention() -> None:
     agree(attend_retention, fla("retention").naive_retention, heads(71, 71, torch.float32))
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_scores_beyond_half_precision(is_cached: bool) -> None:
+    """What they are normalised from is out of its range, the normalised heads are not."""
+    torch.manual_seed(0)
+    module, x = Retention(12, 3), 60 * torch.randn(2, 7, 12)
+    exact, half = (m(y, y, y, is_causal=True)[0] for m, y in pair(module, x))
+    if is_cached:
+        rows, cache = [], Cache()
+        for i in range(7):
+            new = x[:, i : i + 1].half()
+            rows.append(module(new, new, new, need_weights=False, cache=cache)[0])
+        half = torch.cat(rows, 1)
+    assert half.dtype == torch.float16
+    torch.testing.assert_close(half.float(), exact, rtol=0, atol=0.01 * exact.abs().max().item())
+    half.float().sum().backward()
+    assert all(p.grad.isfinite().all() for p in module.parameters() if p.grad is not None)
+
+
+def pair(module: Retention, x: Tensor) -> Iterator[tuple[Retention, Tensor]]:
+    """The module in float32, and then turned to half precision."""
+    yield module, x
+    yield module.half(), x.half()
 
 
 def test_numbers_that_a_hand_can_check() -> None:

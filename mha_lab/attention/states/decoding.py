@@ -41,4 +41,4 @@ def attend_from(
         )
     state = after(cache.state)
     cache.carry(state, k.shape[2])
-    return read(state).to(q.dtype)
+    return read(state)

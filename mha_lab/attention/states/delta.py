@@ -64,7 +64,7 @@ def delta_from(
         k,
         whole=lambda: attend_delta(q, k, v, beta, keys),
         after=lambda state: exactly(_state_after, k, v, beta, keys=keys, state=state),
-        read=lambda state: exactly(lambda q: _scaled(q) @ state, q),
+        read=lambda state: exactly(lambda q: _scaled(q) @ state, q).to(v.dtype),
     )
 
 

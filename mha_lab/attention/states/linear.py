@@ -67,7 +67,7 @@ def linear_from(
         k,
         whole=lambda: attend_linear(q, k, v, keys, is_causal),
         after=lambda state: exactly(_state_after, k, v, keys=keys, state=state),
-        read=lambda state: exactly(lambda q: _normalised(features(q) @ state), q),
+        read=lambda state: exactly(lambda q: _normalised(features(q) @ state), q).to(v.dtype),
     )
 
 

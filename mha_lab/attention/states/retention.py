@@ -24,7 +24,7 @@ def retention_weights(
     keys: Bool[Tensor, "#N #H L"] | None = None,
 ) -> Float[Tensor, "N H L L"]:
     """The matrix that ``attend_retention`` multiplies the values with; the same arguments."""
-    return exactly(_weights, q, k, keys=keys).to(v.dtype)
+    return exactly(_weights, q, k, keys=keys)
 
 
 @shows_weights(retention_weights)
@@ -36,13 +36,15 @@ def attend_retention(
 ) -> Float[Tensor, "N H L D"]:
     """The heads' outputs before they are normalised, without their weights.
 
+    They grow with the scores, beyond what half precision holds, and so are in at least float32.
+
     Args:
         q: Projected queries (N, H, L, D).
         k: Projected keys (N, H, L, D).
         v: Projected values (N, H, L, D).
         keys: Which keys count, broadcastable to (N, H, L); None means all.
     """
-    return exactly(_attend, q, k, v, keys=keys).to(v.dtype)
+    return exactly(_attend, q, k, v, keys=keys)
 
 
 def retention_from(

@@ -4,7 +4,8 @@ A row of weights is max(z - τ, 0)^p with p = 1 (sparsemax) or, of halved scores
 norm of max(z - τ, 0), the p-th root of the sum, is convex in τ and falls, so Newton's steps from
 below approach the τ that makes it 1 without ever passing it; no row has to be sorted. They begin at
 max(z) - 1, or those of sparsemax at mean(z) - 1/n if that is larger. (In the code scores are not
-halved: norm and bound are then p.)
+halved: norm and bound are then p. And τ is counted from the largest score of its row, since the sum
+of that and τ would be rounded.)
 
 The gradients are those of Martins and Astudillo 2016, section 2.5, and of Peters et al. 2019, their
 Jacobian diag(s) - s sᵀ / Σ s: with s = max(z - τ, 0)^(p - 1) on the support, s · (g - Σ s g / Σ s).
@@ -50,7 +51,9 @@ def entmax15(
 
 
 def find_threshold(scores: Float[Tensor, "... S"], power: int) -> Float[Tensor, "... 1"]:
-    """The τ of each row for which (Σ max(scores - τ, 0)^power)^(1 / power) is the power.
+    """The τ of each row for which (Σ max(below - τ, 0)^power)^(1 / power) is the power.
+
+    Below is how far scores are from the largest of their row: negative or 0.
 
     Args:
         scores: As ``sparsemax`` takes them.
@@ -58,11 +61,12 @@ def find_threshold(scores: Float[Tensor, "... S"], power: int) -> Float[Tensor, 
     """
     is_hidden = torch.compiler.is_compiling() or not scores.is_cpu or is_transformed(scores)
     memory = None if is_hidden else torch.empty_like(scores)
-    tau = scores.amax(-1, keepdim=True) - power
+    below = _below(scores)
+    tau = torch.full_like(below[..., :1], -power)
     if power == 1:  # where nothing is -inf; else it is
-        tau = torch.maximum(tau, scores.mean(-1, keepdim=True) - 1 / scores.shape[-1])
+        tau = torch.maximum(tau, below.mean(-1, keepdim=True) - 1 / below.shape[-1])
     for _ in range(_STEPS_UNSEEN[power] if is_hidden else _MOST_STEPS):
-        above = torch.sub(scores, tau, out=memory).clamp_(min=0)
+        above = torch.sub(below, tau, out=memory).clamp_(min=0)
         moved = tau + _step(above, power, sign=Tensor.sign_).clamp_(min=0)
         if not is_hidden and _are_near(moved, tau, power):
             return moved
@@ -95,8 +99,13 @@ def sparse_gradient(
 
 def roots_of(scores: Float[Tensor, "... S"], tau: Float[Tensor, "... 1"]) -> Float[Tensor, "... S"]:
     """The square roots of the weights of entmax; those of torch take ten times as long."""
-    roots = (scores - tau).clamp_(min=0)
+    roots = _below(scores).sub_(tau).clamp_(min=0)
     return roots.div_(torch.linalg.vector_norm(roots, dim=-1, keepdim=True))
+
+
+def _below(scores: Tensor) -> Tensor:
+    """How far scores are below the largest of their row."""
+    return scores - scores.amax(-1, keepdim=True)
 
 
 def _are_near(moved: Tensor, tau: Tensor, power: int) -> bool:
@@ -118,6 +127,7 @@ def _sparse(scores: Tensor, power: int, tau: Tensor | None) -> Tensor:
 def _stepped(scores: Tensor, power: int) -> Tensor:
     """The same by steps that autograd sees: at τ, one of Newton's has its gradient."""
     tau = find_threshold(scores.detach(), power)
+    scores = scores - scores.detach().amax(-1, keepdim=True)
     for _ in range(2):  # the second one, the gradient of that gradient
         tau = tau + _step((scores - tau).relu(), power)
     weights = (scores - tau).relu() ** power
@@ -131,7 +141,7 @@ class _Sparse(Function):
     def forward(ctx: Any, scores: Tensor, power: int, tau: Tensor | None) -> Tensor:
         tau = find_threshold(scores, power) if tau is None else tau
         if power == 1:
-            roots = (scores - tau).clamp_(min=0)
+            roots = _below(scores).sub_(tau).clamp_(min=0)
             weights = roots.div_(roots.sum(-1, keepdim=True))
         else:
             roots = roots_of(scores, tau)
