@@ -38,6 +38,7 @@ _HYDRA_OPTIONS = (
     "--info", "-cn", "--config-name", "-cd", "--config-dir", "-sc",
     "--shell-completion", "--hydra-help",
 )  # fmt: skip
+_WHERE_OPTIONS_LIE = {"-cd", "--config-dir"}
 _OPTIONS_WITH_VALUE = (
     "-c", "--cfg", "-p", "--package", "-i", "--info", "-cn", "--config-name", "-cd", "--config-dir",
 )  # fmt: skip
@@ -75,11 +76,15 @@ def _check_options(arguments: Sequence[str]) -> None:
         raise UserError("--cfg prints the config of one run: give it without -m")
 
 
-def _resume(resumed: list[str], overrides: list[str], trusted: Sequence[str]) -> int:
+def _resume(resumed: list[str], rest: list[str], trusted: Sequence[str]) -> int:
     from mha_lab.config import load_run
 
-    if len(resumed) > 1 or any(word in ("-m", "--multirun") for word in overrides):
+    if len(resumed) > 1 or any(word in ("-m", "--multirun") for word in rest):
         raise UserError("resume=FOLDER goes on with one run: give it once, and without -m")
+    options, overrides = _options_and_words(rest)
+    names = {option.partition("=")[0] for option in options if option.startswith("-")}
+    if further := sorted(names - _WHERE_OPTIONS_LIE):  # which the run's config needs no more
+        raise UserError(f"resume=FOLDER goes on with the run's own config: leave out {further[0]}")
     folder = which_run("resume", resumed[0].removeprefix(_DOTTED_RESUME), with_weights=False)
     cfg = load_run(folder, overrides, trusted=trusted)
     return train_and_tell(cfg, resume=True)

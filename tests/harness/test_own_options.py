@@ -63,6 +63,10 @@ def test_what_is_started_is_trained_and_reported(folder: Path, capsys: pytest.Ca
     chosen = ["attention=own_attention", "model=own_model", "task=own_task", "task.vocab_size=7"]
     small = [*TINY, "trainer.max_steps=2", "hydra.run.dir=run"]
     assert cli.run(["train", *small, "--config-dir", "configs", *chosen]) == 0
+    again = ["resume=run", "trust=own_attention,own_model,own_task", "trainer.max_steps=3"]
+    assert cli.run(["train", "--config-dir", "configs", *again]) == 0
+    assert cli.run(["train", *again, "--cfg", "job"]) == 2
+    assert "leave out --cfg" in capsys.readouterr().err
     assert cli.run(["report", "run", "table=markdown"]) == 0
     assert "own_attention" in capsys.readouterr().out
 
