@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,8 +15,9 @@ from mha_lab.config.signatures import check_arguments, hints
 from mha_lab.config.targets import KINDS, Kind, kind_of, locate
 from mha_lab.config.trust import TARGET
 from mha_lab.config.validation import validate
-from mha_lab.errors import UserError
+from mha_lab.errors import UserError, as_machine_error
 from mha_lab.models.interface import SequenceModel
+from mha_lab.own_code import place_of
 from mha_lab.tasks.vocabulary import Vocabulary
 from mha_lab.terminal import tell
 from mha_lab.training.data_module import TaskDataModule
@@ -62,7 +63,7 @@ def build_parts(
         vocabulary=len(task.vocabulary),
         embed_dim=cfg.model.get("embed_dim") or 1,
     )
-    _try_longest(module.model, task)
+    _try_longest(module.model, task, _own_options(cfg))
     return Parts(task, data, module)
 
 
@@ -95,7 +96,7 @@ def build_module(
     _check_memory(cfg, make, copies)
     pl.seed_everything(cfg.seed, verbose=False)  # again: counting may have drawn numbers
     with warnings.catch_warnings(record=True) as cautions:
-        model = explained("model", make)
+        model = explained("model", make, own=_own_options(cfg))
     # One line each, not Python's two with a place in the code.
     for caution in [] if is_trial else cautions:
         tell(str(caution.message))
@@ -125,6 +126,7 @@ def _check_memory(cfg: DictConfig, make: partial[Any], copies: int) -> None:
             lambda: memory.model_bytes(
                 lambda few: make() if few is None else make(num_layers=few), layers
             ),
+            own=_own_options(cfg),
         )
     if needed is not None:
         sizes = [
@@ -136,14 +138,26 @@ def _check_memory(cfg: DictConfig, make: partial[Any], copies: int) -> None:
         memory.require(needed * copies, f"a model of {', '.join(sizes)}")
 
 
-def _try_longest(model: SequenceModel, task: Any) -> None:
+def _try_longest(model: SequenceModel, task: Any, own: Sequence[str]) -> None:
     """Run the longest source and target once, so that a table too short is told before training."""
     source = torch.full((1, task.max_source_length), Vocabulary.EOS)
     target = torch.full((1, task.max_target_length), Vocabulary.EOS)
     with torch.no_grad():
         # Not compiled and not drawing random numbers: only the lengths are tried.
-        explained("model", lambda: model.eval().forward(source, target))
+        explained("model", lambda: model.eval().forward(source, target), own=own)
     model.train()
+
+
+def _own_options(cfg: DictConfig) -> list[str]:
+    """The choices of a model's parts that are neither this project's nor torch's."""
+    keys = [key for key in cfg.choices if key.split("/")[0] in ("attention", "position", "model")]
+    chosen = {key: OmegaConf.select(cfg, key.replace("/", ".")) for key in keys}
+    targets = {key: node.get(TARGET) for key, node in chosen.items() if OmegaConf.is_dict(node)}
+    return [
+        f"{key}={cfg.choices[key]}"
+        for key, target in targets.items()
+        if target and not str(target).startswith(("mha_lab.", "torch."))
+    ]
 
 
 def build(cfg: DictConfig, key: str, **extra: Any) -> Any:
@@ -180,12 +194,13 @@ def _make(key: str, content: dict[Any, Any], kind: Kind, extra: dict[str, Any]) 
     return explained(key, lambda: target(**node, **extra))
 
 
-def explained(key: str, make: Callable[[], Any]) -> Any:
+def explained(key: str, make: Callable[[], Any], *, own: Sequence[str] = ()) -> Any:
     """Run a constructor; what it refuses is the user's to mend.
 
     Args:
         key: the node of what it makes, for the sentence.
         make: the constructor, with its arguments.
+        own: options of the user's that it calls, ``position=mine``, which may fail in any way.
 
     Raises:
         UserError: in the constructor's own words.
@@ -194,3 +209,11 @@ def explained(key: str, make: Callable[[], Any]) -> Any:
         return make()
     except (ValueError, TypeError) as error:
         raise UserError(f"{key}: {' '.join(str(error).split())}") from error
+    except Exception as error:
+        if not own or as_machine_error(error) is not None:
+            raise
+        told = " ".join(f"{type(error).__name__}: {error} {place_of(error)}".split())
+        raise UserError(
+            f"{key}: {told} (python -m mha_lab check {' '.join(own)} holds it to each rule, "
+            "MHA_LAB_DEBUG=1 shows the traceback)"
+        ) from error

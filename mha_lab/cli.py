@@ -105,7 +105,7 @@ def run(argv: Sequence[str]) -> int:
     except Exception as error:
         if were_interrupted():  # of which a library made another error
             return _tell_interrupted(argv, error)
-        fault = _launcher_fault(error)
+        fault = _launcher_fault(error) or _yaml_fault(error)
         if fault:
             return _tell(UserError(fault), 2, cause=error)
         known = as_machine_error(error)
@@ -127,6 +127,14 @@ def _tell_interrupted(argv: Sequence[str], error: BaseException) -> int:
 def _launcher_fault(error: Exception) -> str:
     """What to do about a launcher that cannot begin; empty where that is not what happened."""
     return next((told for sign, told in _LAUNCHER_FAULTS.items() if sign in str(error)), "")
+
+
+def _yaml_fault(error: Exception) -> str:
+    """Where a file is no YAML; empty where that is not what happened."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return ""
+    return f"{mark.name!r} is no YAML: {problem} (line {mark.line + 1}, column {mark.column + 1})"
 
 
 def _check_words(arguments: Sequence[str]) -> None:

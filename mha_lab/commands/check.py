@@ -12,7 +12,6 @@ Exit code 1 where a check fails. From Python: mha_lab.testing.check_attention(My
 """
 
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from mha_lab.errors import UserError
+from mha_lab.own_code import place_of
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -103,17 +103,5 @@ def _passes(check: Callable[[Any], None], subject: Any) -> bool:
 
 def _place(error: Exception) -> str:
     """The line of the subject that an error left, on a line of its own; nothing in libraries."""
-    ours = Path(__file__).parents[1]
-    checking = (Path(__file__), ours / "testing")
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "site-packages" not in Path(frame.filename).parts
-        and Path(frame.filename).is_file()
-        and not any(Path(frame.filename).is_relative_to(place) for place in checking)
-    ]
-    if not frames:
-        return ""
-    own = [frame for frame in frames if not Path(frame.filename).is_relative_to(ours)]
-    last = (own or frames)[-1]
-    return f"\nin {Path(last.filename).name}, line {last.lineno}: {last.line}"
+    place = place_of(error, without=(Path(__file__), Path(__file__).parents[1] / "testing"))
+    return place and f"\n{place}"

@@ -95,6 +95,8 @@ def describe(hint: Any) -> str:
         return ", or ".join(dict.fromkeys(map(describe, arguments)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "keys with their values, {KEY: VALUE, ...}"
+    if origin is Callable:
+        return "a node with a _target_, the class or function that makes it"
     if origin is not None and arguments and arguments[0] is not Any:
         return f"a list, each {describe(arguments[0])}"
     return _NAMES.get(hint) or str(getattr(hint, "__name__", hint))

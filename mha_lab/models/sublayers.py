@@ -64,6 +64,21 @@ class Residual(nn.Module):
 def attend(
     module: nn.Module, query: Float[Tensor, "N L E"], memory: Float[Tensor, "N S E"], **masks: Any
 ) -> Float[Tensor, "N L E"]:
-    """One attention call, without weights: what wants to see them records the call."""
-    output: Tensor = module(query, memory, memory, need_weights=False, **masks)[0]
+    """One attention call, without weights: what wants to see them records the call.
+
+    Raises:
+        TypeError: the module returns no pair, as torch's call does.
+        ValueError: its output is of another shape than the query.
+    """
+    returned = module(query, memory, memory, need_weights=False, **masks)
+    name = type(module).__name__
+    if not isinstance(returned, tuple):  # of a tensor, the first sample would be taken
+        kind = type(returned).__name__
+        raise TypeError(f"{name} must return an output and weights or None, got a {kind}")
+    output: Tensor = returned[0]
+    if output.shape != query.shape:
+        raise ValueError(
+            f"the output of {name} must have the shape of the query, {tuple(query.shape)}, got "
+            f"{tuple(output.shape)}"
+        )
     return output

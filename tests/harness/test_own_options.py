@@ -130,6 +130,89 @@ def test_mistakes_are_one_sentence(
     assert len(err.splitlines()) == 1
 
 
+WRONG = '''
+"""Options with a fault each."""
+
+import torch
+from torch import Tensor, nn
+
+
+class Broken(nn.Module):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        raise ZeroDivisionError("by hand")
+
+
+class Raising(nn.Module):
+    """Cannot be called."""
+
+    def forward(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        raise KeyError("nothing")
+
+
+class Shorter(nn.Module):
+    """Loses a key."""
+
+    def forward(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        return scores.softmax(-1)[..., 1:]
+
+
+class Alone(nn.Module):
+    """Returns no pair."""
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, **masks: object) -> Tensor:
+        return query
+
+
+class Fewer(Alone):
+    """Loses a query."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, **masks: object):
+        return query[:, 1:], None
+'''
+
+
+@pytest.mark.parametrize(
+    ("group", "content", "said"),
+    [
+        ("attention/weighting", "_target_: wrong.Broken\n_partial_: true", "ZeroDivisionError: by"),
+        ("attention/weighting", "_target_: wrong.Raising", "KeyError: 'nothing' in wrong.py, line"),
+        ("attention/weighting", "_target_: wrong.Shorter", "check attention/weighting=faulty"),
+        ("attention/weighting", "power: 3", "must be a node with a _target_"),
+        ("attention/weighting", "_target_: [wrong", "faulty.yaml' is no YAML: expected"),
+        (
+            "attention",
+            "_target_: wrong.Alone\n_partial_: true",
+            "must return an output and weights",
+        ),
+        ("attention", "_target_: wrong.Fewer\n_partial_: true", "must have the shape of the query"),
+    ],
+)
+def test_a_faulty_option_is_told_before_training(
+    group: str,
+    content: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "wrong", raising=False)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    (tmp_path / "configs" / group).mkdir(parents=True)
+    (tmp_path / "configs" / group / "faulty.yaml").write_text(f"# Faulty\n{content}\n")
+    words = [*TINY, "trainer.max_steps=2", "hydra.run.dir=run", f"{group}=faulty"]
+    assert cli.run(["train", "--config-dir", "configs", *words]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
 @pytest.mark.slow
 def test_a_sweep_over_an_option_of_ones_own(folder: Path, capsys: pytest.CaptureFixture[str]):
     small = [*TINY, "trainer.max_steps=5", "model=decoder", "sweep=grid"]
