@@ -63,6 +63,8 @@ def attend_fused(
         return None
 
     bias, mask, is_causal = settled(bias, mask, is_causal)
+    if _would_be_written_out(q, bias, dropout_p):
+        return None
 
     def allowed() -> Tensor:
         return take_apart(mask, is_causal, q.shape[2], k.shape[2], q.device).opened
@@ -91,6 +93,12 @@ def attend_fused(
         heads = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal, scale=scale)
     mixed: Tensor = steps.mixing(heads)
     return mixed
+
+
+def _would_be_written_out(q: Tensor, bias: Tensor | None, dropout_p: float) -> bool:
+    """Whether torch has no kernel, and steps of its own that take longer than those of weigh."""
+    learns = bias is not None and bias.requires_grad and torch.is_grad_enabled()
+    return learns and q.is_cpu and dropout_p == 0 and not torch.compiler.is_compiling()
 
 
 def _may_use_sums(

@@ -10,7 +10,7 @@ from torch.autograd import Function
 from mha_lab.attention.blockwise import chain
 from mha_lab.attention.blockwise.between import Between, weights_of
 from mha_lab.attention.blockwise.block import Block
-from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product
+from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product, turned
 from mha_lab.attention.parts import ask
 from mha_lab.by_hand import is_batched
 
@@ -85,7 +85,7 @@ def _gradients(
         for total, more in zip(totals[:2], (of_block.before, of_block.after), strict=True):
             if total is not None and more is not None:
                 total += more
-    return grad_q, grad_k.transpose(2, 3), grad_v.transpose(2, 3), *totals
+    return grad_q, turned(grad_k), turned(grad_v), *totals
 
 
 def differentiable_gradients(
