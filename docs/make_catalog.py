@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from omegaconf import OmegaConf
 from torch import nn
 
 from mha_lab.build import build
-from mha_lab.config import WITH_PARTS, compose, costs, groups, options
+from mha_lab.config import WITH_PARTS, compose, costs, flat_keys, groups, option_files, options
 from mha_lab.models.checks import check_use
 from mha_lab.models.decoder import Decoder
 from mha_lab.positions.interface import make_encoding, place_of
@@ -114,26 +115,36 @@ def _target_of(factory: Any) -> Any:
 def _body(name: str, factory: Callable[..., nn.Module]) -> list[str]:
     """What a mechanism is made of, or what its own file says."""
     if name != WITH_PARTS and _target_of(factory) is _target_of(_made("attention", WITH_PARTS)):
-        return [f"The same as `attention={WITH_PARTS} {' '.join(_differences(name))}`.", ""]
+        words = _differences(name)
+        parts = [word for word in words if "/" in word] or [WITH_PARTS]
+        links = ", ".join(f"[{part}](#{re.sub('[/=]', '', part)})" for part in parts)
+        told = (
+            f"The same as `attention={WITH_PARTS} {' '.join(words)}`: formula and source at {links}"
+        )
+        return [f"{told}.", ""]
     return _docstring(_target_of(factory))
 
 
 def _differences(name: str) -> list[str]:
-    """The words that make a mechanism of ``composed``."""
-    own, plain = (compose([f"attention={o}"], run_dir=".") for o in (name, WITH_PARTS))
-    words = []
-    for key, value in own.attention.items():
-        if value == plain.attention.get(key):
-            continue
-        chosen = own.choices.get(f"attention/{key}")
-        if chosen is not None and chosen != plain.choices.get(f"attention/{key}"):
-            words.append(f"attention/{key}={chosen}")
-        elif not hasattr(value, "items"):
-            words.append(f"attention.{key}={value}")
-        else:
-            words += [f"attention.{key}.{k}={v}" for k, v in value.items()
-                      if v != plain.attention[key].get(k)]  # fmt: skip
-    return words
+    """The words that make a mechanism of ``composed``: parts by their options, then values."""
+    usual: Any = OmegaConf.to_container(OmegaConf.load(option_files("attention")[name]))
+    overridden = [one for one in usual.get("defaults", []) if isinstance(one, dict)]
+    parts = [
+        f"attention/{key.removeprefix('override ')}={option}"
+        for one in overridden
+        for key, option in one.items()
+    ]
+    own = _values([f"attention={name}"])
+    plain = _values([f"attention={WITH_PARTS}", *parts])
+    return [*parts, *(f"{key}={value}" for key, value in own.items() if value != plain.get(key))]
+
+
+def _values(words: list[str]) -> dict[str, Any]:
+    """Every value of the attention that words choose, by its dotted key."""
+    cfg = compose(words, run_dir=".")
+    keys = flat_keys(OmegaConf.to_container(cfg.attention), "attention.")
+    found = {key: OmegaConf.select(cfg, key) for key in keys}
+    return {key: value for key, value in found.items() if not OmegaConf.is_config(value)}
 
 
 def _docstring(target: Any) -> list[str]:

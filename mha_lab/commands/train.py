@@ -114,6 +114,7 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     options, rest = _options_and_words(arguments)
     items = parse_words(rest)
     check_choices(items, groups())
+    _tell_what_has_no_meaning(items, without_attention())
     is_many = bool({"-m", "--multirun"} & set(options))
     if _prints_config(options):
         _refuse_what_training_would(rest)
@@ -150,6 +151,23 @@ def _compose_and_train(arguments: Sequence[str]) -> int:
     if "error" in outcome:
         raise outcome["error"]
     return int(outcome.get("code", 0))
+
+
+def _tell_what_has_no_meaning(items: "Sequence[Override]", without_attention: list[str]) -> None:
+    """Say that attention and position were chosen for a model that has none.
+
+    It is no refusal: a model without attention is a baseline, trained by the words of the others.
+    """
+    from mha_lab.terminal import tell
+
+    model = next((item.value() for item in items if item.key_or_group == "model"), None)
+    chosen = [
+        item.input_line
+        for item in items
+        if item.key_or_group and item.key_or_group.split("/")[0] in ("attention", "position")
+    ]
+    if model in without_attention and chosen:
+        tell(f"model={model} has no attention: {' and '.join(map(str, chosen))} will not count")
 
 
 def _prints_config(options: Sequence[str]) -> bool:

@@ -37,7 +37,10 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
         key = match[1]
         if key in groups() and "/" in key:
             whole = key.split("/")[0]
-            return f"{key} is a part of {whole}={WITH_PARTS}, and of what is made from it"
+            return (
+                f"{key} is a part of {whole}={WITH_PARTS} and of what is made from it, and the "
+                f"{whole} chosen here has no parts; choose {whole}={WITH_PARTS}, or leave {key} out"
+            )
         if key in groups() and "defaults list" in text:
             return f"{key!r} is not chosen by default; add it with +{key}=OPTION"
         other = elsewhere(key) or nearest(key.split("@")[0], known_keys())

@@ -1,5 +1,6 @@
 """docs/mechanisms.md and docs/positions.md say what the configs and docstrings say."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,14 @@ def test_every_option_has_a_section_and_a_row(page: str, group: str) -> None:
     for name, line in options(group).items():
         assert f"\n### {name}\n\n*{line}.*\n" in text, f"{name}: run python docs/make_catalog.py"
         assert f"\n| [{name}](#{name}) |" in text
+
+
+def test_a_mechanism_of_parts_is_told_by_words_that_can_be_typed() -> None:
+    text = (DOCS / "mechanisms.md").read_text(encoding="utf-8")
+    words = re.findall(r"^The same as `attention=composed (.*)`: formula", text, re.MULTILINE)
+    assert "attention/mixing=differential" in words
+    assert "attention.kv_heads=1" in words
+    assert not any("_target_" in each for each in words)
 
 
 def test_every_encoding_says_what_it_costs() -> None:

@@ -56,6 +56,7 @@ def test_experiment_is_noted_among_the_choices(tmp_path: Path):
         (["steps=100"], "did you mean 'trainer.max_steps'"),
         (["dropout=.1"], "did you mean 'model.dropout'"),
         (["position=rope"], "did you mean 'rotary'"),
+        (["attention=builtin", "attention/mixing=differential"], "choose attention=composed, or"),
         (["attention=gqa"], "did you mean 'grouped_query'"),
         (["model=lstm"], "did you mean 'recurrent'"),
         (["seed=1,2"], "train -m"),

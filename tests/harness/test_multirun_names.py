@@ -91,6 +91,19 @@ def test_a_model_without_attention_is_not_named_by_one(
     assert run.name.startswith("recurrent_seed0_")
 
 
+def test_attention_chosen_for_a_model_without_is_told(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path
+):
+    tiny = [word for word in TINY if not word.startswith("model.num_heads")]
+    words = ["trainer.max_steps=2", "attention=linear", "position=rotary"]
+    folder = f"hydra.run.dir={tmp_path / 'run'}"
+    code, _, said = lab("train", *tiny, *words, "model=recurrent", folder)
+
+    assert code == 0
+    told = "model=recurrent has no attention: attention=linear and position=rotary will not count"
+    assert told in said
+
+
 def test_a_run_says_which_parts_its_attention_has(
     lab: Callable[..., tuple[int, str, str]], tmp_path: Path
 ):
