@@ -23,6 +23,8 @@ What a part may say, with the default where it says nothing:
   in blocks of rows, which takes a third of the time and no memory to speak of. If such a one has
   ``find(scores) -> (N, H, L, 1)``, a number of each row that takes long to find, it is called once
   and handed to it as a third argument in both passes.
+  ``find_and_weigh(scores) -> (found, weights)``, if there is one, does both in the first pass; it
+  and the call with ``found`` may leave the weights where the scores were.
   ``gradient(scores, weights, grad) -> grad_scores``: what autograd would find, by hand, which saves
   blocks a part of their time; it may lie where one of the three did, and ``find``'s number is a
   fourth argument. (Autograd finds it.)
@@ -32,7 +34,9 @@ What a part may say, with the default where it says nothing:
 - Mixing: ``maps_per_head`` (1). ``mix_scores(scores) -> scores``: what it does before the
   weighting. ``finish(heads) -> heads``: what it does to the heads' outputs (N, H, L, D).
   ``is_within_heads`` (False): that it only adds up maps of one head, and so may be applied to what
-  each map makes of the values. ``matrices() -> (before, after)``: two of (H, H) by which scores and
+  each map makes of the values. ``factors() -> (maps_per_head - 1,)``: what the maps
+  of a head but the first are multiplied by, and then added to it, which blocks do before these meet
+  the values. ``matrices() -> (before, after)``: two of (H, H) by which scores and
   weights are multiplied, if that is all it does; then blocks serve it too.
   ``rows_sum_to_one`` (True): that it keeps the sums of rows.
 """

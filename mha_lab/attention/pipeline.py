@@ -87,7 +87,8 @@ def attend(
     The arguments are those of ``weigh``; dropout_p is the probability of dropping a weight.
     """
     ways = [attend_fused, attend_in_blocks]
-    if _is_for_blocks(bias, mask, is_causal, q.shape[2], k.shape[2]):
+    adds_maps = ask(steps.mixing, "factors", None) is not None
+    if adds_maps or _is_for_blocks(bias, mask, is_causal, q.shape[2], k.shape[2]):
         ways.reverse()
     for way in ways:
         heads = way(q, k, v, bias, mask, is_causal, steps, dropout_p)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from mha_lab.attention import pipeline
 from mha_lab.attention.blockwise import attend as blockwise
 from mha_lab.attention.blockwise import block
+from mha_lab.attention.blockwise.mixed import mix, mix_back
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.mixing.differential import Differential
 from mha_lab.attention.mixing.none import NoMixing
@@ -218,6 +219,28 @@ def test_backward_under_autocast_is_as_exact() -> None:
         inside = torch.autograd.grad(output, inputs, grad)
     for mine, other in zip(inside, plain, strict=True):
         torch.testing.assert_close(mine, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("further", [1, 2])
+def test_maps_are_added_up_as_a_sum_says(further: int) -> None:
+    M, h, rows, keys = further + 1, 3, 5, 7
+    factors = torch.randn(further, dtype=torch.float64, requires_grad=True)
+    maps = torch.randn(2, M * h, rows, keys, dtype=torch.float64, requires_grad=True)
+    all_factors = torch.cat([torch.ones(1, dtype=torch.float64), factors])
+    whole = torch.einsum("nhmls,m->nhls", maps.view(2, h, M, rows, keys), all_factors)
+    torch.testing.assert_close(mix(factors, maps), whole)
+    grad = torch.randn_like(whole)
+    theirs = torch.autograd.grad(whole, (maps, factors), grad)
+    with torch.no_grad():
+        torch.testing.assert_close(mix_back(factors, maps, grad), theirs)
+
+
+def test_differential_maps_go_through_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, _ = made("softmax", "differential", None)
+    call = (*tensors(2), None, None, False, steps)
+    expected = weigh(*call) @ serve_groups(call[2], HK, H)
+    monkeypatch.setattr(pipeline, "attend_fused", lambda *_: pytest.fail("two calls of the kernel"))
+    torch.testing.assert_close(attend(*call), expected)
 
 
 def test_what_blocks_do_not_serve() -> None:

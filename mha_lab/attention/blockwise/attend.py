@@ -55,6 +55,7 @@ def attend_in_blocks(
     if dropout_p > 0 or not are_for_blocks(q, k, v, mask, num_heads=H):
         return None
     matrices = ask(steps.mixing, "matrices", None)
+    factors = ask(steps.mixing, "factors", None)
     if matrices is None and not ask(steps.mixing, "is_within_heads", False):
         return None
     if isinstance(bias, ToldBias) and not _may_stay_told(bias, mask, M, steps):
@@ -70,6 +71,8 @@ def attend_in_blocks(
     if over is None:
         return None
     before, after = (None, None) if matrices is None else matrices()
+    if factors is not None and ask(over.weighting, "most_keys", None) is None:
+        after = factors()
     made: BlockBias | None = None
     if isinstance(bias, ToldBias):
         made = bias.in_blocks(steps.scale, is_causal=is_causal) if over.scale is None else None
@@ -104,10 +107,10 @@ def attend_in_blocks(
         per_map(opened, H, M),
         None if added is None else per_map(added, H, M),
         None if blocked is None or not blocked.any() else per_map(blocked, H, M),
-        allowed.logical_not() if after is not None and allowed.shape[1] > 1 else None,
+        allowed.logical_not() if matrices is not None and allowed.shape[1] > 1 else None,
     )
     k, v = serve_groups(k, steps.kv_heads, H), serve_groups(v, steps.kv_heads, H)
-    v = v.repeat_interleave(M, 1) if M > 1 else v
+    v = v.repeat_interleave(M, 1) if M > 1 and after is None else v
     others = [before, after, *(() if made is None else made.tensors)]
     heads = exactly(_apply, q, k, v, others=others, between=between)
     mixed: Tensor = heads if after is not None else steps.mixing(heads)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mha_lab.attention.blockwise.bias import BlockBias
 from mha_lab.attention.blockwise.block import Block, cut
-from mha_lab.attention.functional import exchange
+from mha_lab.attention.blockwise.mixed import maps_of, mix
 
 
 class Between(NamedTuple):
@@ -36,11 +36,12 @@ class Between(NamedTuple):
     blocked: Tensor | None
     closed: Tensor | None
 
-    def cut(self, q: Tensor, k: Tensor, *, is_mixed: bool) -> Iterator[Block]:
+    def cut(self, q: Tensor, k: Tensor, after: Tensor | None = None) -> Iterator[Block]:
         """Cut a call into blocks of the keys that their rows see; see ``cut``."""
         seen = None if self.added is None else self.opened
         keys_seen = getattr(self.bias, "keys_seen", None) if seen is None else None
-        blocks = cut(q, k, seen, is_mixed=is_mixed, keys_seen=keys_seen)
+        maps, is_mixed = maps_of(after), after is not None and after.ndim == 2
+        blocks = cut(q, k, seen, is_mixed=is_mixed, maps=maps, keys_seen=keys_seen)
         widened = getattr(self.bias, "widened", None)
         return blocks if widened is None else (widened(block, k.shape[2]) for block in blocks)
 
@@ -65,11 +66,10 @@ def weights_of(
         between: What lies between.
         block: Which they are.
         before: Between heads.
-        after: Between heads.
+        after: Between heads, or maps.
         of_bias: What the bias is made of.
     """
-    if before is not None:
-        scores = exchange(before, scores)
+    scores = mix(before, scores)
     if between.softcap is not None:
         scores = scores.sigmoid() * (2 * between.softcap) - between.softcap
     if between.bias is not None:
@@ -81,6 +81,5 @@ def weights_of(
     blocked, closed = block.of(between.blocked), block.of(between.closed)
     if blocked is not None:
         weights = weights.masked_fill(blocked, 0.0)
-    if after is not None:
-        weights = exchange(after, weights)
+    weights = mix(after, weights)
     return weights if closed is None else weights.masked_fill(closed, 0.0)

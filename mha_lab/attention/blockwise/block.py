@@ -32,6 +32,10 @@ class Block(NamedTuple):
     rows: slice
     keys: slice
 
+    def served(self, maps: int) -> slice:
+        """The heads whose outputs its heads are the maps of, so many each."""
+        return slice(self.heads.start // maps, self.heads.stop // maps)
+
     def of(self, mask: Tensor | None) -> Tensor | None:
         """What a tensor (1 or N, 1 or H, L, 1 or S) says of it, (1, 1 or h, rows, 1 or keys)."""
         if mask is None:
@@ -48,6 +52,7 @@ def cut(
     opened: Tensor | None,
     *,
     is_mixed: bool,
+    maps: int = 1,
     keys_seen: KeysSeen | None = None,
 ) -> Iterator[Block]:
     """Cut samples, heads (unless they are mixed) and rows.
@@ -57,10 +62,10 @@ def cut(
         k: (N, H, S, D).
         opened: Where a query may attend, (1 or N, 1 or H, L, S); None means everywhere.
         is_mixed: Whether heads need one another.
+        maps: How many that follow one another are added up, as if they were one head.
         keys_seen: Instead of opened, tells the keys that some rows of some heads see, of so many.
     """
-    N, H, L, _ = q.shape
-    S = k.shape[2]
+    N, H, L, S = len(q), q.shape[1] // maps, q.shape[2], k.shape[2]
     heads = H if is_mixed else min(H, max(1, BLOCK_ELEMENTS // (L * S)))
     rows = min(L, max(_FEWEST_ROWS, BLOCK_ELEMENTS // (heads * S)))
     if not (is_mixed or (opened is None and keys_seen is None)):
@@ -70,7 +75,7 @@ def cut(
     for r in range(0, L, rows):
         row = slice(r, min(L, r + rows))
         for h in range(0, H, heads):
-            head = slice(h, h + heads)
+            head = slice(maps * h, maps * min(H, h + heads))
             keys = slice(0, S)
             if keys_seen is not None:
                 keys = keys_seen(head, row, S)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mha_lab.attention.blockwise.between import Between
 from mha_lab.attention.blockwise.block import Block
-from mha_lab.attention.functional import exchange
+from mha_lab.attention.blockwise.mixed import mix, mix_back
 from mha_lab.attention.parts import ask
 
 
@@ -26,7 +26,7 @@ class Chain(NamedTuple):
         scores: What the weighting was given.
         found: What the weighting has found for each row (n, h, rows, 1), if it finds something.
         weights: What the weighting made of them, with a graph where it has no gradient by hand.
-        unmixed: What heads exchanged after it.
+        unmixed: What heads or maps were mixed of after it.
         applied: What is applied to the values.
     """
 
@@ -71,7 +71,7 @@ def scores_of(
         of_bias: What the bias is made of.
     """
     kept = None
-    scores, squashed = products if before is None else exchange(before, products), None
+    scores, squashed = mix(before, products), None
     if between.softcap is not None:
         squashed = scores.sigmoid_()
         lowest = squashed.new_tensor(-between.softcap)
@@ -100,22 +100,25 @@ def forward(
         between: What lies between.
         block: Which they are.
         before: Between heads.
-        after: Between heads.
+        after: Between heads, or maps.
         of_bias: What the bias is made of.
         found: What the weighting finds for each row (N, H, L, 1), to be found once for both passes.
         is_first: Whether it is to be found now; then there is no way back.
     """
     scores, squashed, kept = scores_of(products, between, block, before, of_bias)
     rows = () if found is None else (found[block.n, block.heads, block.rows],)
-    if is_first and rows:
+    together: Any = ask(between.weighting, "find_and_weigh", None)
+    if is_first and rows and together is None:
         rows[0].copy_(between.weighting.find(scores))
     is_by_hand = is_first or ask(between.weighting, "gradient", None) is not None
     with torch.set_grad_enabled(not is_by_hand):
         scores = scores if is_by_hand else scores.detach().requires_grad_()
-        weights = between.weighting(scores, block.of(between.opened), *rows)
+        if is_first and together is not None:
+            rows[0][:], weights = together(scores)
+        else:
+            weights = between.weighting(scores, block.of(between.opened), *rows)
     unmixed = _without(block.of(between.blocked), weights.detach())
-    applied = unmixed if after is None else exchange(after, unmixed)
-    applied = _without(block.of(between.closed), applied)
+    applied = _without(block.of(between.closed), mix(after, unmixed))
     return Chain(products, squashed, kept, scores, rows, weights, unmixed, applied)
 
 
@@ -136,10 +139,10 @@ def backward(
         between: What lies between.
         block: Which they are.
         before: Between heads.
-        after: Between heads.
+        after: Between heads, or maps.
         totals: To which the gradients of what the bias is made of are added.
     """
-    grad, grad_after = _through(after, chain.unmixed, _without(block.of(between.closed), grad))
+    grad, grad_after = mix_back(after, chain.unmixed, _without(block.of(between.closed), grad))
     grad = _without(block.of(between.blocked), grad)
     by_hand: Any = ask(between.weighting, "gradient", None)
     if by_hand is None:
@@ -151,17 +154,9 @@ def backward(
     if between.softcap is not None:
         assert chain.squashed is not None
         grad = torch.ops.aten.sigmoid_backward.grad_input(grad, chain.squashed, grad_input=grad)
-    grad, grad_before = _through(before, chain.products, grad)
+    grad, grad_before = mix_back(before, chain.products, grad)
     grad_before = None if grad_before is None else grad_before * between.rise
     return Gradients(grad, grad_before, grad_after)
-
-
-def _through(matrix: Tensor | None, given: Tensor, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Back through an exchange between heads: the gradients of what they gave and of the matrix."""
-    if matrix is None:
-        return grad, None
-    of_matrix = torch.einsum("nhls,ngls->hg", grad, given)
-    return exchange(matrix.t(), grad), of_matrix
 
 
 def _without(blocked: Tensor | None, weights: Tensor) -> Tensor:

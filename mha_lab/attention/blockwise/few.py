@@ -53,7 +53,7 @@ class ToFew(Function):
         weights = q.new_empty(N, H, L, few)
         output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
-        for block in between.cut(q, k, is_mixed=False):
+        for block in between.cut(q, k):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
             scores, *_ = scores_of(products, between, block, None, parts_of(others)[2])

@@ -10,31 +10,34 @@ from torch.autograd import Function
 from mha_lab.attention.blockwise import chain
 from mha_lab.attention.blockwise.between import Between, weights_of
 from mha_lab.attention.blockwise.block import Block
+from mha_lab.attention.blockwise.mixed import maps_of
 from mha_lab.attention.blockwise.products import Memory, add_product, scaled_product, turned
 from mha_lab.attention.parts import ask
 from mha_lab.by_hand import is_batched
 
 
 class InBlocks(Function):
-    """The heads' outputs from queries, keys, values, matrices between heads and a bias."""
+    """The heads' outputs from queries, keys, values, what mixes heads or maps, and a bias."""
 
     @staticmethod
     def forward(
         ctx: Any, between: Between, q: Tensor, k: Tensor, v: Tensor, *others: Tensor | None
     ) -> Tensor:
-        """Outputs (N, H, L, D); the others: the matrices before and after, and the bias's."""
+        """Outputs (N, H, L, D); the others: what mixes before and after, and the bias's."""
         N, H, L, _ = q.shape
-        found = q.new_empty(N, H, L, 1) if ask(between.weighting, "find", None) else None
-        output = v.new_empty(N, L, H, v.shape[-1]).transpose(1, 2)  # heads side by side
+        finds = any(ask(between.weighting, name, None) for name in ("find", "find_and_weigh"))
+        found = q.new_empty(N, H, L, 1) if finds else None
+        output = v.new_empty(N, L, *v.shape[1::2]).transpose(1, 2)  # heads side by side
         memory = Memory(q)
         before, after, of_bias = parts_of(others)
-        for block in between.cut(q, k, is_mixed=after is not None):
+        for block in between.cut(q, k, after):
             n, heads, rows, keys = block
             products = memory.product(q[n, heads, rows], k[n, heads, keys], between.factor)
             made = chain.forward(
                 products, between, block, before, after, of_bias, found=found, is_first=True
             )
-            output[n, heads, rows] = made.applied @ v[n, heads, keys]
+            served = block.served(maps_of(after))
+            output[n, served, rows] = made.applied @ v[n, served, keys]
         ctx.between = between
         ctx.save_for_backward(found, q, k, v, *others)
         return output
@@ -64,20 +67,21 @@ def _gradients(
     N, H, L, D = q.shape
     grad_q = q.new_empty(N, L, H, D).transpose(1, 2)
     # Of keys and values transposed: so the products need not turn the weights.
-    grad_k, grad_v = (x.new_zeros(N, H, x.shape[3], x.shape[2]) for x in (k, v))
+    grad_k, grad_v = (x.new_zeros(N, x.shape[1], x.shape[3], x.shape[2]) for x in (k, v))
     totals = [torch.zeros_like(x) if w else None for x, w in zip(others, are_wanted, strict=True)]
     of_scores, of_weights = Memory(q), Memory(q)
     slope = between.factor * between.rise
     before, after, of_bias = parts_of(others)
-    for block in between.cut(q, k, is_mixed=after is not None):
+    for block in between.cut(q, k, after):
         n, heads, rows, keys = block
-        q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, heads, keys]
-        grad_part = grad[n, heads, rows]
+        served = block.served(maps_of(after))
+        q_part, k_part, v_part = q[n, heads, rows], k[n, heads, keys], v[n, served, keys]
+        grad_part = grad[n, served, rows]
         products = of_scores.product(q_part, k_part, between.factor)
         made = chain.forward(
             products, between, block, before, after, of_bias, found=found, is_first=False
         )
-        add_product(grad_v[n, heads, :, keys], grad_part, made.applied)
+        add_product(grad_v[n, served, :, keys], grad_part, made.applied)
         grad_weights = of_weights.product(grad_part, v_part)
         of_block = chain.backward(made, grad_weights, between, block, before, after, totals[2:])
         add_product(grad_k[n, heads, :, keys], q_part, of_block.products, slope)
@@ -111,6 +115,6 @@ def differentiable_gradients(
 
 
 def parts_of(others: Sequence[Tensor | None]) -> tuple[Tensor | None, Tensor | None, list[Tensor]]:
-    """The matrices before and after, and what a bias is made of."""
+    """What mixes before and after, and what a bias is made of."""
     before, after, *of_bias = others
     return before, after, [x for x in of_bias if x is not None]

@@ -51,9 +51,16 @@ class Differential(nn.Module):
 
     def forward(self, weights: Float[Tensor, "N 2H L S"]) -> Float[Tensor, "N H L S"]:
         """The difference of each head's two maps."""
+        return weights[:, 0::2] - self._lambda().to(weights.dtype) * weights[:, 1::2]
+
+    def factors(self) -> Float[Tensor, "1"]:
+        """What the second map of each head is multiplied by and then added to the first."""
+        return -self._lambda().view(1)
+
+    def _lambda(self) -> Tensor:
         first, second = (self.lambda_q * self.lambda_k).sum(-1).exp()
-        lam: Tensor = (first - second + self.lambda_init).to(weights.dtype)
-        return weights[:, 0::2] - lam * weights[:, 1::2]
+        lam: Tensor = first - second + self.lambda_init
+        return lam
 
     def finish(self, heads: Float[Tensor, "N H L D"]) -> Float[Tensor, "N H L D"]:
         """Normalise each head's output, of which little may be left."""

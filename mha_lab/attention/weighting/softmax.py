@@ -4,6 +4,7 @@
    https://arxiv.org/abs/1706.03762
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -20,6 +21,10 @@ def softmax_gradient(
     return torch._softmax_backward_data(grad, weights, -1, weights.dtype, grad_input=grad)
 
 
+_LOG2_E = math.log2(math.e)
+"""Powers of 2 take a third of the time of those of e on a CPU."""
+
+
 class Softmax(nn.Module):
     """The weighting of the original Transformer."""
 
@@ -27,12 +32,24 @@ class Softmax(nn.Module):
     is_softmax = True
 
     def forward(
-        self, scores: Float[Tensor, "N H L S"], allowed: Bool[Tensor, "..."]
+        self,
+        scores: Float[Tensor, "N H L S"],
+        allowed: Bool[Tensor, "..."],
+        found: Float[Tensor, "N H L 1"] | None = None,
     ) -> Float[Tensor, "N H L S"]:
         """Each row in proportion to the exponentials of its scores."""
-        return scores.softmax(-1)
+        if found is None:
+            return scores.softmax(-1)
+        return torch.sub(scores, found, out=scores).mul_(_LOG2_E).exp2_()
 
-    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+    def find_and_weigh(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The logarithms of the rows' sums of exponentials, and the weights where scores were."""
+        largest = scores.amax(-1, keepdim=True)
+        scores.sub_(largest).mul_(_LOG2_E).exp2_()
+        total = scores.sum(-1, keepdim=True)
+        return largest.add_(total.log()), scores.div_(total)
+
+    def gradient(self, scores: Tensor, weights: Tensor, grad: Tensor, found: Tensor) -> Tensor:
         """That of the scores."""
         return softmax_gradient(weights, grad)
 
