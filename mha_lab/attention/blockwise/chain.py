@@ -106,20 +106,17 @@ def forward(
         is_first: Whether it is to be found now; then there is no way back.
     """
     scores, squashed, kept = scores_of(products, between, block, before, of_bias)
-    rows = () if found is None else (found[block.n, block.heads, block.rows],)
-    together: Any = ask(between.weighting, "find_and_weigh", None)
-    if is_first and rows and together is None:
-        rows[0].copy_(between.weighting.find(scores))
+    of_rows = () if found is None else (found[block.n, block.heads, block.rows],)
     is_by_hand = is_first or ask(between.weighting, "gradient", None) is not None
     with torch.set_grad_enabled(not is_by_hand):
         scores = scores if is_by_hand else scores.detach().requires_grad_()
-        if is_first and together is not None:
-            rows[0][:], weights = together(scores)
+        if is_first and of_rows:
+            weights = _first(between.weighting, scores, block.of(between.opened), *of_rows)
         else:
-            weights = between.weighting(scores, block.of(between.opened), *rows)
+            weights = between.weighting(scores, block.of(between.opened), *of_rows)
     unmixed = _without(block.of(between.blocked), weights.detach())
     applied = _without(block.of(between.closed), mix(after, unmixed))
-    return Chain(products, squashed, kept, scores, rows, weights, unmixed, applied)
+    return Chain(products, squashed, kept, scores, of_rows, weights, unmixed, applied)
 
 
 def backward(
@@ -157,6 +154,18 @@ def backward(
     grad, grad_before = mix_back(before, chain.products, grad)
     grad_before = None if grad_before is None else grad_before * between.rise
     return Gradients(grad, grad_before, grad_after)
+
+
+def _first(weighting: Any, scores: Tensor, opened: Tensor | None, found: Tensor) -> Tensor:
+    """The weights, and what is found for each row on the way, which is written to ``found``."""
+    together = ask(weighting, "find_and_weigh", None)
+    if together is None:
+        found.copy_(weighting.find(scores))
+        weights: Tensor = weighting(scores, opened, found)
+    else:
+        of_rows, weights = together(scores)
+        found.copy_(of_rows)
+    return weights
 
 
 def _without(blocked: Tensor | None, weights: Tensor) -> Tensor:

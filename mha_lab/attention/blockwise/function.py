@@ -89,7 +89,11 @@ def _gradients(
         for total, more in zip(totals[:2], (of_block.before, of_block.after), strict=True):
             if total is not None and more is not None:
                 total += more
-    return grad_q, turned(grad_k), turned(grad_v), *totals
+    # Given back before more is taken: so the peak is that of the blocks.
+    del of_scores, of_weights, products, made, grad_weights, of_block
+    grad_k = turned(grad_k)
+    grad_v = turned(grad_v)
+    return grad_q, grad_k, grad_v, *totals
 
 
 def differentiable_gradients(

@@ -21,7 +21,7 @@ def mix(mixing: Tensor | None, x: Tensor) -> Tensor:
         return x
     if mixing.ndim == 2:
         return exchange(mixing, x)
-    total, *further = x.unflatten(1, (-1, maps_of(mixing))).unbind(2)
+    total, *further = _by_heads(x, mixing).unbind(2)
     for of_map, factor in zip(further, mixing, strict=True):
         total = torch.addcmul(total, of_map, factor)
     return total
@@ -39,9 +39,19 @@ def mix_back(mixing: Tensor | None, given: Tensor, grad: Tensor) -> tuple[Tensor
         return grad, None
     if mixing.ndim == 2:
         return exchange(mixing.t(), grad), torch.einsum("nhls,ngls->hg", grad, given)
-    maps = given.unflatten(1, (-1, maps_of(mixing)))
+    maps = _by_heads(given, mixing)
     of_maps = torch.empty_like(maps)
     of_maps[:, :, 0] = grad
     torch.mul(grad.unsqueeze(2), mixing[:, None, None], out=of_maps[:, :, 1:])
-    further = maps[:, :, 1:].flatten(3) @ grad.flatten(2).unsqueeze(-1)
-    return of_maps.flatten(1, 2), further.sum((0, 1, 3))
+    return of_maps.flatten(1, 2), _dots(maps[:, :, 1:], grad)
+
+
+def _by_heads(maps: Tensor, factors: Tensor) -> Tensor:
+    """(n, h, M, rows, keys)."""
+    return maps.reshape(len(maps), -1, maps_of(factors), *maps.shape[2:])
+
+
+def _dots(maps: Tensor, grad: Tensor) -> Tensor:
+    """The sums (M - 1,) of maps (n, h, M - 1, rows, keys) times grad (n, h, rows, keys)."""
+    heads = zip(maps.flatten(0, 1), grad.flatten(0, 1), strict=True)
+    return torch.stack([x.flatten(1) @ g.flatten() for x, g in heads]).sum(0)
