@@ -6,8 +6,8 @@ shared by the heads of a layer.
 Acts on the scores, reading the queries; one table a layer; any length: beyond ``max_distance`` K
 all is one.
 
-Deviations: the paper adds such vectors to the values too, and finds that the keys' alone do as well
-(its section 4.3); values stay here, so that the weights shown times the values are the outputs.
+Deviations: the paper adds such vectors to the values too, and finds that the keys' alone may do as
+well; values stay here, so that the weights shown times the values are the outputs.
 
 .. [1] Shaw, Uszkoreit and Vaswani, "Self-Attention with Relative Position Representations", 2018.
    https://arxiv.org/abs/1803.02155

@@ -3,7 +3,7 @@
 One more key without a value, whose score s_h is learned, one a head, as in gpt-oss [1]_: what
 attention sinks [2]_ do with the first token, without the token.
 
-.. [1] OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025, section 2.2.
+.. [1] OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025.
    https://arxiv.org/abs/2508.10925
 .. [2] Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2023.
    https://arxiv.org/abs/2309.17453

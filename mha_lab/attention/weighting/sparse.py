@@ -7,7 +7,7 @@ max(z) - 1, or those of sparsemax at mean(z) - 1/n if that is larger. (In the co
 halved: norm and bound are then p. And τ is counted from the largest score of its row, since the sum
 of that and τ would be rounded.)
 
-The gradients are those of Martins and Astudillo 2016, section 2.5, and of Peters et al. 2019, their
+The gradients are those of Martins and Astudillo 2016 and of Peters et al. 2019, their
 Jacobian diag(s) - s sᵀ / Σ s: with s = max(z - τ, 0)^(p - 1) on the support, s · (g - Σ s g / Σ s).
 """
 
