@@ -57,7 +57,8 @@ def record_attention(
             match, or that lie inside one that matches, is recorded. A glob matches a whole path
             or what follows any of its dots. None means all.
         samples: How many samples of the batch, from the first, or which ones. None means all.
-        heads: How many heads, from the first, or which ones. None means all.
+        heads: How many heads at most, from the first, since layers may have different numbers of
+            them; or a list of which ones, each of which must be there. None means all.
         average_heads: Whether to record the mean over the chosen heads, as one head.
         max_size: The largest length of a map along each axis. Longer maps are pooled while they
             are computed, in memory linear in the sequence's length. None means no limit.

@@ -79,6 +79,11 @@ def read_plan(words: Sequence[str], *, trusted: Sequence[str] = ()) -> Plan:
             if text == "null":
                 space.pop(key, None)
                 continue
+        elif key == "sweep.space":
+            raise UserError(
+                "sweep.space is changed key by key: sweep.space.KEY=VALUES adds or replaces one, "
+                "sweep.space.KEY=null takes it out"
+            )
         elif key.startswith("sweep."):
             settings.set(key.removeprefix("sweep."), _value(item))
             continue

@@ -113,7 +113,7 @@ def cases(n: int, seed: int, files: Sequence[Path], cached: Sequence[Path]) -> l
 
 def _key(chance: random.Random, keys: dict[str, list[Key]]) -> Case:
     chosen = chance.choice(keys[chance.choice(list(keys))])
-    words = ("sweep", "sweep=random", "sweep.n_trials=1", "sweep.folder=made", "sweep.space={}",
+    words = ("sweep", "sweep=random", "sweep.n_trials=1", "sweep.folder=made",
              "optimizer.lr=1e-3,1e-2") if chosen.key.startswith("sweep.") else (
              "train", "hydra.run.dir=made")  # fmt: skip
     word = _word(chance, chosen.key)

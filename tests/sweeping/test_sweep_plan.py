@@ -82,6 +82,7 @@ def test_a_file_of_ones_own(tmp_path: Path):
         (["sweep.prune_by=test/loss"], "got 'test/loss'"),
         (["optimizer.lr=1,2", "optimizer.lr=3"], "optimizer.lr is given twice"),
         (["sweep.space.seed=1,2", "seed=3"], "seed is given twice"),
+        (["sweep.space={}"], "sweep.space.KEY=null takes it out"),
         (["sweep=optuna", "sweep=grid"], "sweep is given twice"),
         (["sweep.name=../../x"], "without slashes"),
         (["sweep.name=.x"], "no dot first"),
