@@ -53,10 +53,11 @@ def with_folder(folder: Path) -> Iterator[None]:
         folder: of config groups, as ``configs/`` is.
 
     Raises:
-        UserError: there is no such folder.
+        UserError: there is no such folder, or an option has the name of one of this project's.
     """
     if not folder.is_dir():
         raise UserError(f"--config-dir {folder}: there is no such folder")
+    _refuse_names_taken(folder)
     before = os.environ.get(OWN_FOLDERS)
     os.environ[OWN_FOLDERS] = os.pathsep.join(map(str, [folder.resolve(), *own_folders()]))
     try:
@@ -66,6 +67,18 @@ def with_folder(folder: Path) -> Iterator[None]:
             del os.environ[OWN_FOLDERS]
         else:
             os.environ[OWN_FOLDERS] = before
+
+
+def _refuse_names_taken(folder: Path) -> None:
+    """Hydra would take the project's option of that name, and not say so."""
+    for group in groups():
+        for file in sorted((folder / group).glob("*.yaml")):
+            ours = config_folder() / group / file.name
+            if ours.is_file() and ours.read_bytes() != file.read_bytes():
+                raise UserError(
+                    f"--config-dir {folder}: {group}={file.stem} is an option of this project, "
+                    f"which would be taken in place of {str(file)!r}: give yours another name"
+                )
 
 
 def groups() -> list[str]:

@@ -118,11 +118,15 @@ def test_an_encoding_of_ones_own_reaches_attention(folder: Path):
         (["new", "attention", "own_attention", "folder=."], "exists already"),
         (["list", "--config-dir", "nowhere"], "no such folder"),
         (["list", "--config-dir"], "needs a folder"),
+        (["train", "--config-dir", "taken"], "attention/weighting=softmax is an option of this"),
     ],
 )
 def test_mistakes_are_one_sentence(
     folder: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ):
+    taken = folder / "taken" / "attention" / "weighting" / "softmax.yaml"
+    taken.parent.mkdir(parents=True)
+    taken.write_text("# Mine\n_target_: own_weighting.OwnWeightingWeighting\n_partial_: true\n")
     capsys.readouterr()
     assert cli.run(words) == 2
     err = capsys.readouterr().err
