@@ -40,12 +40,12 @@ from mha_lab.attention.multihead.masks import (
     check_masks,
     warn_if_zeros_and_ones,
 )
-from mha_lab.attention.multihead.projection import join_heads
-from mha_lab.attention.normalise import make_norm
+from mha_lab.attention.multihead.projection import Heads, join_heads
+from mha_lab.attention.normalise import NoNorm, make_norm
 from mha_lab.attention.patterns.full import Full
 from mha_lab.attention.pipeline import Steps, attend_and_show
 from mha_lab.attention.seen import bias_of_maps, seen
-from mha_lab.attention.telling import check_position, extend, turned
+from mha_lab.attention.telling import check_position, cut_and_turned, extend, turned
 from mha_lab.attention.weighting.softmax import Softmax
 from mha_lab.ranges import Positive, Probability, Size
 
@@ -211,18 +211,8 @@ class ComposedAttention(nn.Module):
         check_inputs(
             query, key, value, widths=(E, E, E), batch_first=True, like=self.in_proj_weight
         )
-        q, k, v = project_grouped(
-            query,
-            key,
-            value,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            head_dim=self.head_dim,
-            maps_per_head=self.maps_per_head,
-        )
-        q, k = self.qk_norm(q, k)
         start, x = 0 if cache is None else cache.length, query
-        q, k = turned(self.position, q, k, start)
+        q, k, v = self._heads(query, key, value, start)
         if cache is not None:
             k, v, x = extend(cache, self.position, x, k=k, v=v)
         sizes = Sizes(q.shape[0], self.num_heads, q.shape[2], k.shape[2])
@@ -254,6 +244,22 @@ class ComposedAttention(nn.Module):
         if query.ndim == 2:
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
         return output, weights
+
+    def _heads(self, query: Tensor, key: Tensor, value: Tensor, start: int) -> tuple[Heads, ...]:
+        projected = project_grouped(
+            query,
+            key,
+            value,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            head_dim=self.head_dim,
+            maps_per_head=self.maps_per_head,
+        )
+        if isinstance(self.qk_norm, NoNorm):
+            return cut_and_turned(self.position, projected, start)
+        q, k, v = (heads for each in projected for heads in each.cut())
+        q, k = self.qk_norm(q, k)
+        return *turned(self.position, q, k, start), v
 
     def _pattern(self, sizes: Sizes, query: Tensor, key: Tensor) -> Tensor | None:
         if key is not query and self.cross == "full":

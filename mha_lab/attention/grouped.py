@@ -9,11 +9,15 @@ is multi-query attention [2]_.
    https://arxiv.org/abs/1911.02150
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_lab.attention.multihead.projection import Heads
+from mha_lab.projected import Part, Projected, width_of
 
 
 def check_kv_heads(kv_heads: int, num_heads: int) -> None:
@@ -42,7 +46,7 @@ def project_grouped(
     *,
     head_dim: int,
     maps_per_head: int = 1,
-) -> tuple[Heads, Heads, Heads]:
+) -> tuple[Projected, ...]:
     """Project with one weight for all three, of which keys and values have as many rows each.
 
     Args:
@@ -55,30 +59,26 @@ def project_grouped(
         maps_per_head: M: into how many each head of q and k is cut.
 
     Returns:
-        q (N, M·H, L, D/M), k (N, M·kv_heads, S, D/M) and v (N, kv_heads, S, D), views of the
-        products; N = 1 if unbatched.
+        Products of the different inputs, one to three, in which lie q (N, M·H, L, D/M),
+        k (N, M·kv_heads, S, D/M) and v (N, kv_heads, S, D) in this order; N = 1 if unbatched.
     """
     E = weight.shape[1]
     rows = (weight.shape[0] - E) // 2
-    widths = [E, rows, rows]
-    if query is key is value:
-        products = F.linear(query, weight, bias).split_with_sizes(widths, -1)
-    elif key is value:
-        parts = [E, 2 * rows]
-        w_q, w_kv = weight.split_with_sizes(parts)
-        b_q, b_kv = (None, None) if bias is None else bias.split_with_sizes(parts)
-        products = (F.linear(query, w_q, b_q), *F.linear(key, w_kv, b_kv).chunk(2, -1))
-    else:
-        biases = (None,) * 3 if bias is None else bias.split_with_sizes(widths)
-        products = tuple(
-            F.linear(*each)
-            for each in zip(
-                (query, key, value), weight.split_with_sizes(widths), biases, strict=True
-            )
-        )
-    q, k, v = products
     d = head_dim // maps_per_head
-    return _heads(q, d), _heads(k, d), _heads(v, head_dim)
+    q, k, v = Part("q", E // d, d), Part("k", rows // d, d), Part("v", rows // head_dim, head_dim)
+    shares: list[tuple[Tensor, tuple[Part, ...]]]
+    if query is key is value:
+        shares = [(query, (q, k, v))]
+    elif key is value:
+        shares = [(query, (q,)), (key, (k, v))]
+    else:
+        shares = [(query, (q,)), (key, (k,)), (value, (v,))]
+    widths = [width_of(parts) for _, parts in shares]
+    weights, biases = _shared_out(weight, widths), _shared_out(bias, widths)
+    return tuple(
+        Projected(_with_batch(F.linear(x, w, b)), parts)
+        for (x, parts), w, b in zip(shares, weights, biases, strict=True)
+    )
 
 
 def serve_groups(x: Heads, kv_heads: int, num_heads: int) -> Heads:
@@ -107,8 +107,12 @@ def join_maps(x: Heads, maps_per_head: int) -> Heads:
     return x.reshape(N, rows // maps_per_head, maps_per_head, L, width).transpose(2, 3).flatten(3)
 
 
-def _heads(product: Tensor, width: int) -> Tensor:
-    if product.ndim == 2:
-        product = product.unsqueeze(0)
-    heads = product.shape[-1] // width
-    return product.view(*product.shape[:2], heads, width).transpose(1, 2)
+def _shared_out(rows: Tensor | None, widths: list[int]) -> Sequence[Any]:
+    """The rows of a weight or bias that make each product."""
+    if rows is None or len(widths) == 1:
+        return [rows] * len(widths)
+    return rows.split_with_sizes(widths)
+
+
+def _with_batch(product: Tensor) -> Tensor:
+    return product.unsqueeze(0) if product.ndim == 2 else product

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from mha_lab.attention.cache import Cache, positions_from
 from mha_lab.attention.multihead.projection import Heads
+from mha_lab.projected import Projected
 
 _WAYS = ("rotate", "score_bias", "bias")
 """By which an encoding tells attention where it is."""
@@ -34,6 +35,21 @@ def turned(position: nn.Module | None, q: Heads, k: Heads, start: int = 0) -> tu
     of_k = of_q if q.shape[2] == k.shape[2] else positions_from(start, k)
     turned_q, turned_k = tell.rotate(q, k, of_q, of_k)
     return turned_q, turned_k
+
+
+def cut_and_turned(
+    position: nn.Module | None, projected: tuple[Projected, ...], start: int = 0
+) -> tuple[Heads, ...]:
+    """Q, k and v, the first two as ``turned`` gives them, sooner where all lie in one product."""
+    if len(projected) == 1 and hasattr(position, "rotate_projected"):
+        tell: Any = position
+        (product, _), *_ = projected
+        heads: tuple[Heads, ...] | None
+        heads = tell.rotate_projected(projected[0], positions_from(start, product))
+        if heads is not None:
+            return heads
+    q, k, v = (heads for each in projected for heads in each.cut())
+    return *turned(position, q, k, start), v
 
 
 def bias_of(

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mha_lab.positions.distances import reach
 from mha_lab.positions.interface import Place, place_of
+from mha_lab.projected import Heads, Projected
 
 
 class Drawn(nn.Module):
@@ -102,6 +103,15 @@ class RandomizedRotation(Around):
             q, k, *self.drawn(q_positions, k_positions)
         )
         return turned
+
+    def rotate_projected(
+        self, projected: Projected, positions: Int[Tensor, "L"]
+    ) -> tuple[Heads, ...] | None:
+        """Turn queries and keys where they lie, and cut them; None where the one inside cannot."""
+        if not hasattr(self.encoding, "rotate_projected"):
+            return None
+        heads: tuple[Heads, ...] = self.encoding.rotate_projected(projected, *self.drawn(positions))
+        return heads
 
 
 class RandomizedBias(Around):

@@ -6,6 +6,9 @@ An encoding acts in one of three places, and says so by ``acts_on``:
   that says nothing acts here, and need not take positions.
 - ``"queries and keys"``: ``rotate(q, k, q_positions, k_positions) -> (q, k)`` turns projected heads
   q (N, H, L, D) and k (N, Hk, S, D), where Hk may be less than H.
+  ``rotate_projected(projected, positions)``, if there is one, does so where q, k and v of one
+  sequence still lie side by side, in their place, and returns the three, or None where it cannot
+  (see :mod:`mha_lab.projected`).
 - ``"scores"``: ``bias(q_positions, k_positions)`` -> (H, L, S) or (1, L, S), in at least float32,
   is added to the scaled scores before the softmax. It joins the float mask where an attention
   module knows nothing of positions. ``diagonals``, if there is one, takes the same and returns

@@ -20,7 +20,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_lab.positions.turning import turn
+from mha_lab.positions.turning import Angles, turn, turn_and_cut
+from mha_lab.projected import Heads, Projected
 from mha_lab.ranges import Positive, Share, Size
 
 
@@ -82,17 +83,33 @@ class RotaryPositions(nn.Module):
         Returns:
             Both in their shape and dtype.
         """
-        of_q = self._angles(q, q_positions)
-        of_k = of_q if k_positions is q_positions else self._angles(k, k_positions)
-        return turn(q, k, of_q, of_k)
+        return (
+            turn(q, self._angles(q, q_positions, q.shape[-1])),
+            turn(k, self._angles(k, k_positions, k.shape[-1])),
+        )
 
-    def _angles(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """The cosine and sine (L, pairs) of each angle."""
-        half = int(self.fraction * x.shape[-1]) // 2
+    def rotate_projected(
+        self, projected: Projected, positions: Int[Tensor, "L"]
+    ) -> tuple[Heads, ...]:
+        """Turn queries and keys where they lie, and cut them.
+
+        Args:
+            projected: What a product has made of (N, L, E); may be changed.
+            positions: (L,).
+
+        Returns:
+            The heads of each part, (N, heads, L, D).
+        """
+        first, *_ = projected.parts
+        return turn_and_cut(projected, self._angles(projected.product, positions, first.width))
+
+    def _angles(self, x: Tensor, positions: Tensor, width: int) -> Angles:
+        """The angles of all pairs, in the dtype of x."""
+        half = int(self.fraction * width) // 2
         dtype = torch.promote_types(x.dtype, torch.float32)
         pair = torch.arange(half, device=x.device, dtype=dtype)
         angle = positions.to(dtype)[:, None] * self.base ** (-pair / half)
-        return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+        return Angles(angle.cos().to(x.dtype), angle.sin().to(x.dtype))
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

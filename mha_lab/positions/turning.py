@@ -1,77 +1,146 @@
-"""Pairs of numbers turned by angles, queries and keys together, and back again for the gradients.
+"""Pairs of numbers turned by angles, and back again for the gradients.
 
 Made of the usual operations, a turn and its gradients read and write q and k some twenty times;
-written out, it is three passes each way, and keeps nothing but the angles.
+written out, it is three passes each way. They go along all heads of a token at once: along one half
+of one head, a few numbers, they take three times as long.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 
-from mha_lab.by_hand import is_batched, is_plain, side_by_side
-
-Angles = tuple[Tensor, Tensor]
-"""Cosine and sine (L, pairs) of each position and pair."""
+from mha_lab.by_hand import is_batched, is_plain
+from mha_lab.projected import Heads, Part, Projected, joined, rows_of
 
 
-def turn(q: Tensor, k: Tensor, of_q: Angles, of_k: Angles) -> tuple[Tensor, Tensor]:
-    """Turn pair c, the numbers c and c + pairs, of each head; further numbers stay.
+class Angles(NamedTuple):
+    """How far each pair turns at each position.
+
+    Attributes:
+        cos: (L, pairs).
+        sin: (L, pairs).
+    """
+
+    cos: Float[Tensor, "L pairs"]
+    sin: Float[Tensor, "L pairs"]
+
+    def back(self) -> "Angles":
+        """The same the other way round."""
+        return Angles(self.cos, -self.sin)
+
+
+def turn(x: Heads, angles: Angles) -> Heads:
+    """Turn pair c, the numbers c and c + pairs, of each head (N, H, L, D); further numbers stay."""
+    if not is_plain(x) or is_batched(x):
+        return _turned(x, angles)
+    turned: Tensor = _Turn.apply(x, angles)  # type: ignore[no-untyped-call]
+    return turned
+
+
+def turn_and_cut(projected: Projected, angles: Angles) -> tuple[Heads, ...]:
+    """Turn queries and keys where they lie, and cut them: the same as turning them when cut.
 
     Args:
-        q: (N, H, L, D).
-        k: (N, Hk, S, D).
-        of_q: (L, pairs) each.
-        of_k: (S, pairs) each; the same object where positions are the same.
+        projected: May be changed.
+        angles: Of its tokens.
 
     Returns:
-        Both in their shape.
+        The heads of each part.
     """
-    if not (is_plain(q, k) and type(k) is Tensor) or is_batched(q) or is_batched(k):
-        return _turned(q, *of_q), _turned(k, *of_k)
-    both: tuple[Tensor, Tensor] = _Turn.apply(q, k, of_q, of_k)  # type: ignore[no-untyped-call]
-    return both
+    product, parts = projected
+    if parts[0].kind == "v" or not is_plain(product):
+        return _each_turned(parts, projected.cut(), angles)
+    heads: tuple[Heads, ...] = _TurnAndCut.apply(product, parts, angles)  # type: ignore[no-untyped-call]
+    return heads
 
 
-def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    half = cos.shape[-1]
+def _turned(x: Tensor, angles: Angles) -> Tensor:
+    half = angles.cos.shape[-1]
     first, second, rest = x.split_with_sizes([half, half, x.shape[-1] - 2 * half], -1)
     turned = (
-        torch.addcmul(first * cos, second, sin, value=-1),
-        torch.addcmul(second * cos, first, sin),
+        torch.addcmul(first * angles.cos, second, angles.sin, value=-1),
+        torch.addcmul(second * angles.cos, first, angles.sin),
     )
     return torch.cat([*turned, rest] if rest.shape[-1] else turned, dim=-1)
 
 
+def _each_turned(
+    parts: tuple[Part, ...], heads: tuple[Heads, ...], angles: Angles
+) -> tuple[Heads, ...]:
+    return tuple(
+        x if part.kind == "v" else turn(x, angles) for part, x in zip(parts, heads, strict=True)
+    )
+
+
 class _Turn(Function):
     @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, of_q: Angles, of_k: Angles
-    ) -> tuple[Tensor, Tensor]:
-        ctx.angles = of_q, of_k
-        both = side_by_side(q, k) if of_q is of_k else None
-        if both is not None:
-            turned_q, turned_k = _in_place(both, *of_q).split_with_sizes(
-                [q.shape[1], k.shape[1]], 1
-            )
-            return turned_q, turned_k
-        return _in_place(q, *of_q), _in_place(k, *of_k)
+    def forward(ctx: Any, x: Tensor, angles: Angles) -> Tensor:
+        ctx.angles = angles
+        heads, width = x.shape[1], x.shape[-1]
+        turned = _factors(angles, heads, width).turned(rows_of(x))
+        return turned.view(*turned.shape[:2], heads, width).transpose(1, 2)
 
     @staticmethod
-    def backward(ctx: Any, grad_q: Tensor, grad_k: Tensor) -> tuple[Tensor | None, ...]:
-        (cos_q, sin_q), (cos_k, sin_k) = ctx.angles
-        return *turn(grad_q, grad_k, (cos_q, -sin_q), (cos_k, -sin_k)), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return turn(grad, ctx.angles.back()), None
 
 
-def _in_place(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """What ``_turned`` gives, each number where it is to lie, heads side by side."""
-    N, H, L, D = x.shape
-    half = cos.shape[-1]
-    turned = x.new_empty(N, L, H, D).transpose(1, 2)
-    old, new = (y[..., : 2 * half].view(N, H, L, 2, half) for y in (x, turned))
-    torch.mul(old, cos[:, None], out=new)
-    new[..., 0, :].addcmul_(old[..., 1, :], sin, value=-1)
-    new[..., 1, :].addcmul_(old[..., 0, :], sin)
-    turned[..., 2 * half :] = x[..., 2 * half :]
-    return turned
+class _TurnAndCut(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, product: Tensor, parts: tuple[Part, ...], angles: Angles
+    ) -> tuple[Tensor, ...]:
+        projected = Projected(product.detach(), parts)
+        before_values = projected.before_values()
+        _, heads, _, width = before_values.shape
+        ctx.parts, ctx.angles, ctx.factors = parts, angles, _factors(angles, heads, width)
+        rows = rows_of(before_values)
+        rows.copy_(ctx.factors.turned(rows))
+        return projected.cut()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled() or any(is_batched(grad) for grad in grads):
+            return joined(_each_turned(ctx.parts, grads, ctx.angles.back())), None, None
+        total = Projected.like(grads, ctx.parts)
+        for (part, rows), grad in zip(total.rows(), grads, strict=True):
+            if part.kind == "v":
+                rows.copy_(rows_of(grad))
+            else:
+                ctx.factors.turned(rows_of(grad), sign=-1, out=rows)
+        return total.product, None, None
+
+
+class _Factors(NamedTuple):
+    """Of each number of a row (L, heads · width), of the one ``half`` later, and ``half`` earlier.
+
+    What is no first of its pair has 0 in ``later``, what is no second in ``earlier``.
+    """
+
+    itself: Tensor
+    later: Tensor
+    earlier: Tensor
+    half: int
+
+    def turned(self, rows: Tensor, *, sign: int = 1, out: Tensor | None = None) -> Tensor:
+        """Rows (N, L, up to heads · width) turned; with sign -1 the other way round."""
+        width, half = rows.shape[-1], self.half
+        turned = torch.mul(rows, self.itself[:, :width], out=out)
+        later, earlier = self.later[:, : width - half], self.earlier[:, half:width]
+        turned[..., :-half].addcmul_(rows[..., half:], later, value=sign)
+        turned[..., half:].addcmul_(rows[..., :-half], earlier, value=sign)
+        return turned
+
+
+def _factors(angles: Angles, heads: int, width: int) -> _Factors:
+    L, half = angles.cos.shape
+    itself, later, earlier = angles.cos.new_zeros(3, L, heads, width)
+    for first in (0, half):
+        itself[..., first : first + half] = angles.cos[:, None]
+    itself[..., 2 * half :] = 1
+    later[..., :half] = -angles.sin[:, None]
+    earlier[..., half : 2 * half] = angles.sin[:, None]
+    return _Factors(itself.flatten(1), later.flatten(1), earlier.flatten(1), half)

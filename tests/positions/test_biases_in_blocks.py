@@ -16,7 +16,6 @@ from mha_lab.positions import counting, diagonals, fire
 from mha_lab.positions.cope import CopePositions
 from mha_lab.positions.diagonals import by_offset
 from mha_lab.positions.forgetting import ForgettingPositions
-from mha_lab.positions.rotary import RotaryPositions
 from mha_lab.positions.shaw import ShawPositions
 from mha_lab.positions.t5 import T5Positions
 
@@ -127,27 +126,6 @@ def test_diagonals(queries: int, keys: int, start: int, first_key: int) -> None:
     assert gradgradcheck(laid_out, table)
     gaps = by_offset(lambda offset: table[:, offset + 20], of_q * 2, of_k)
     assert torch.equal(gaps, table[:, of_k - 2 * of_q[:, None] + 20])
-
-
-@pytest.mark.parametrize("fraction", [1.0, 0.5])
-def test_turning_side_by_side_is_turning_apart(fraction: float) -> None:
-    encoding = RotaryPositions(E, num_heads=H, fraction=fraction)
-    places = torch.arange(5)
-
-    def together(x: Tensor) -> tuple[Tensor, Tensor]:
-        q, k = (y.unflatten(-1, (H, -1)).transpose(1, 2) for y in x.chunk(2, -1))
-        return encoding.rotate(q, k, places, places)
-
-    def apart(x: Tensor) -> tuple[Tensor, Tensor]:
-        q, k = (y.unflatten(-1, (H, -1)).transpose(1, 2).contiguous() for y in x.chunk(2, -1))
-        return encoding.rotate(q, k, places, places.clone())
-
-    x = torch.randn(2, 5, 2 * E, dtype=torch.float64, requires_grad=True)
-    for one, other in zip(together(x), apart(x), strict=True):
-        assert torch.equal(one, other)
-    assert gradcheck(together, x, check_batched_grad=True)
-    assert gradcheck(apart, x)
-    assert gradgradcheck(together, x)
 
 
 @pytest.mark.parametrize("is_padded", [False, True])
