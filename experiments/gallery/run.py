@@ -41,7 +41,7 @@ SAME_FOR_ALL = [
     "trainer.enable_progress_bar=false",
     "logger=csv",
 ]
-COLUMNS = ("task", "attention", "steps", "accuracy", "parameters")
+COLUMNS = ("task", "attention", "steps", "accuracy", "seconds", "parameters")
 
 
 def main(tasks: list[str]) -> int:
@@ -93,6 +93,7 @@ def row(task: str, mechanism: str) -> dict[str, Any] | None:
         "task": task, "attention": mechanism,
         "steps": str(steps) if summary["status"] == "solved" else f"> {steps}",
         "accuracy": f"{summary['test/sequence_accuracy']:.3f}",
+        "seconds": f"{summary['train_seconds']:.1f}",
         "parameters": str(summary["parameters"]),
     }  # fmt: skip
 
@@ -103,8 +104,8 @@ def write_table(rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(stream, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    keys = ("steps", "accuracy")
-    titles = ("steps to solve", "test accuracy")
+    keys = ("steps", "accuracy", "seconds")
+    titles = ("steps to solve", "test accuracy", "seconds")
     head = ["mechanism", *(f"{task}: {title}" for task in TASKS for title in titles)]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for mechanism in dict.fromkeys(each["attention"] for each in rows):

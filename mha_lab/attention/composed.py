@@ -16,11 +16,22 @@
 What is added comes after the cap, as in Gemma 2 [1]_ and in flash-attention: a mask of -1e9 blocks,
 cap or no cap. This is the reference; ``fused`` computes the same faster, where the parts allow it.
 
-The gate is that of [2]_: heads · σ(W query), one number for each of the heads' outputs.
+The gate is that of [2]_: heads · σ(W query), one number for each of the heads' outputs. With
+kv_heads below H, query head h meets key and value head ⌊h · kv_heads / H⌋: grouped-query attention
+[3]_, and with one for all multi-query attention [4]_. ``qk_norm=cosine`` makes q and k of length 1
+and each head's scores τ · q·k with a learned τ [5]_ instead of 1/√D; ``rms`` divides both by their
+root mean square and multiplies by learned weights (D,) [6]_.
 
 .. [1] Gemma Team, "Gemma 2", 2024, section 2. https://arxiv.org/abs/2408.00118
 .. [2] Qiu et al., "Gated Attention for Large Language Models", 2025, at position G1.
    https://arxiv.org/abs/2505.06708
+.. [3] Ainslie et al., "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
+   Checkpoints", 2023. https://arxiv.org/abs/2305.13245
+.. [4] Shazeer, "Fast Transformer Decoding: One Write-Head is All You Need", 2019.
+   https://arxiv.org/abs/1911.02150
+.. [5] Henry et al., "Query-Key Normalization for Transformers", 2020.
+   https://arxiv.org/abs/2010.04245
+.. [6] Qwen Team, "Qwen3 Technical Report", 2025. https://arxiv.org/abs/2505.09388
 """
 
 import math
