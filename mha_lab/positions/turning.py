@@ -5,6 +5,8 @@ written out, it is three passes each way. They go along all heads of a token at 
 of one head, a few numbers, they take three times as long.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +16,9 @@ from torch.autograd import Function
 
 from mha_lab.by_hand import is_batched, is_plain
 from mha_lab.projected import Heads, Part, Projected, joined, rows_of
+
+_ROW = 128
+"""Numbers that lie side by side, from which on longer rows are not faster."""
 
 
 class Angles(NamedTuple):
@@ -80,7 +85,7 @@ class _Turn(Function):
     def forward(ctx: Any, x: Tensor, angles: Angles) -> Tensor:
         ctx.angles = angles
         heads, width = x.shape[1], x.shape[-1]
-        turned = _factors(angles, heads, width).turned(rows_of(x))
+        turned = _factors(angles, [heads], width).turned(rows_of(x))
         return turned.view(*turned.shape[:2], heads, width).transpose(1, 2)
 
     @staticmethod
@@ -94,10 +99,10 @@ class _TurnAndCut(Function):
         ctx: Any, product: Tensor, parts: tuple[Part, ...], angles: Angles
     ) -> tuple[Tensor, ...]:
         projected = Projected(product.detach(), parts)
-        before_values = projected.before_values()
-        _, heads, _, width = before_values.shape
-        ctx.parts, ctx.angles, ctx.factors = parts, angles, _factors(angles, heads, width)
-        rows = rows_of(before_values)
+        ctx.parts, ctx.angles = parts, angles
+        heads = [part.heads for part in parts if part.kind != "v"]
+        ctx.factors = _factors(angles, heads, parts[0].width)
+        rows = rows_of(projected.before_values())
         rows.copy_(ctx.factors.turned(rows))
         return projected.cut()
 
@@ -115,7 +120,7 @@ class _TurnAndCut(Function):
 
 
 class _Factors(NamedTuple):
-    """Of each number of a row (L, heads · width), of the one ``half`` later, and ``half`` earlier.
+    """Of each number of some heads (L, 1, heads · width), the one half later, the one half earlier.
 
     What is no first of its pair has 0 in ``later``, what is no second in ``earlier``.
     """
@@ -126,21 +131,27 @@ class _Factors(NamedTuple):
     half: int
 
     def turned(self, rows: Tensor, *, sign: int = 1, out: Tensor | None = None) -> Tensor:
-        """Rows (N, L, up to heads · width) turned; with sign -1 the other way round."""
-        width, half = rows.shape[-1], self.half
-        turned = torch.mul(rows, self.itself[:, :width], out=out)
-        later, earlier = self.later[:, : width - half], self.earlier[:, half:width]
-        turned[..., :-half].addcmul_(rows[..., half:], later, value=sign)
-        turned[..., half:].addcmul_(rows[..., :-half], earlier, value=sign)
-        return turned
+        """Rows (N, L, any such heads) turned; with sign -1 the other way round."""
+        half, width = self.half, self.itself.shape[-1]
+        shape = (*rows.shape[:2], rows.shape[-1] // width, width)
+        rows, out = rows.view(shape), None if out is None else out.view(shape)
+        turned = torch.mul(rows, self.itself, out=out)
+        turned[..., :-half].addcmul_(rows[..., half:], self.later[..., :-half], value=sign)
+        turned[..., half:].addcmul_(rows[..., :-half], self.earlier[..., half:], value=sign)
+        return turned.flatten(2)
 
 
-def _factors(angles: Angles, heads: int, width: int) -> _Factors:
+def _factors(angles: Angles, heads: Sequence[int], width: int) -> _Factors:
+    """Laid out for so many heads as fit these numbers of heads, and make rows long enough."""
     L, half = angles.cos.shape
-    itself, later, earlier = angles.cos.new_zeros(3, L, heads, width)
+    most = math.gcd(*heads)
+    fitting = (n for n in range(1, most) if most % n == 0 and n * width >= _ROW)
+    together = next(fitting, most)
+    itself, later, earlier = angles.cos.new_zeros(3, L, together, width)
     for first in (0, half):
         itself[..., first : first + half] = angles.cos[:, None]
     itself[..., 2 * half :] = 1
     later[..., :half] = -angles.sin[:, None]
     earlier[..., half : 2 * half] = angles.sin[:, None]
-    return _Factors(itself.flatten(1), later.flatten(1), earlier.flatten(1), half)
+    shape = L, 1, together * width
+    return _Factors(itself.view(shape), later.view(shape), earlier.view(shape), half)
