@@ -60,7 +60,10 @@ class CosineNorm(nn.Module):
     ) -> tuple[Float[Tensor, "N H L D"], Float[Tensor, "N Hk S D"]]:
         """Both of length 1, q then times the temperature."""
         temperature = self.log_temperature.exp().to(q.dtype)
-        return units(q, k, temperature.repeat_interleave(q.shape[1] // len(temperature)))
+        maps_per_head = q.shape[1] // len(temperature)
+        if maps_per_head > 1:
+            temperature = temperature.repeat_interleave(maps_per_head)
+        return units(q, k, temperature)
 
 
 def units(
@@ -97,16 +100,22 @@ class _Units(Function):
         of_q, of_k = outputs[2:]
         if torch.is_grad_enabled():  # they are to have gradients too
             of_q, of_k = length / _norm(q), 1 / _norm(k)
-        along, grad_q = _across(grads[0], outputs[0], length, of_q)
-        _, grad_k = _across(grads[1], outputs[1], length.new_ones(()), of_k)
-        return grad_q, grad_k, along.sum_to_size(length.shape) if ctx.needs_input_grad[2] else None
+        along_q, along_k = (_along(*each) for each in zip(grads, outputs, strict=False))
+        of_length = along_q / length
+        grad_q = _across(grads[0], outputs[0], of_length / length, of_q)
+        grad_k = _across(grads[1], outputs[1], along_k, of_k)
+        wanted = of_length.sum_to_size(length.shape) if ctx.needs_input_grad[2] else None
+        return grad_q, grad_k, wanted
 
 
-def _across(grad: Tensor, output: Tensor, length: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of a length, for each vector, and of vectors that were multiplied by factor."""
-    along = (grad * output).sum(-1, keepdim=True) / length
-    across = torch.addcmul(grad, output, along / length, value=-1)
-    return along, across * factor if torch.is_grad_enabled() else across.mul_(factor)
+def _along(grad: Tensor, output: Tensor) -> Tensor:
+    return (grad * output).sum(-1, keepdim=True)
+
+
+def _across(grad: Tensor, output: Tensor, along: Tensor, factor: Tensor) -> Tensor:
+    """The gradients of vectors that were multiplied by factor, without what lies along them."""
+    across = torch.addcmul(grad, output, along, value=-1)
+    return across * factor if torch.is_grad_enabled() else across.mul_(factor)
 
 
 def _norm(x: Tensor) -> Tensor:
