@@ -32,9 +32,14 @@ class ToldBias(NamedTuple):
     @property
     def is_best_in_blocks(self) -> bool:
         """Whether the kernel is worse even without a mask: it has no gradient for a bias."""
-        if hasattr(self.position, "in_blocks"):
-            return True
-        of_what = self.position.parameters() if self.made is None else [self.made]
+        return hasattr(self.position, "in_blocks") or self.learns
+
+    @property
+    def learns(self) -> bool:
+        """Whether it will have a gradient, asked without making it."""
+        of_what: list[Tensor] = [*self.position.parameters()] if self.made is None else [self.made]
+        if self.made is None and hasattr(self.position, "score_bias"):
+            of_what += self.told
         return torch.is_grad_enabled() and any(x.requires_grad for x in of_what)
 
     def whole(self) -> Tensor:

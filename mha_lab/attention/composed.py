@@ -51,13 +51,14 @@ from mha_lab.attention.multihead.masks import (
     check_masks,
     warn_if_zeros_and_ones,
 )
-from mha_lab.attention.multihead.projection import Heads, join_heads
+from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.normalise import NoNorm, make_norm
 from mha_lab.attention.patterns.full import Full
 from mha_lab.attention.pipeline import Steps, attend_and_show
 from mha_lab.attention.seen import bias_of_maps, seen
 from mha_lab.attention.telling import check_position, cut_and_turned, extend, turned
 from mha_lab.attention.weighting.softmax import Softmax
+from mha_lab.projected import Heads
 from mha_lab.ranges import Positive, Probability, Size
 
 

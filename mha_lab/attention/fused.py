@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from mha_lab.attention.allowed import per_map, take_apart, with_bias
-from mha_lab.attention.bias import Bias, settled
+from mha_lab.attention.bias import Bias, ToldBias, settled
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import serve_groups
 from mha_lab.attention.multihead.blocks import is_plain
@@ -59,12 +59,11 @@ def attend_fused(
         or not ask(steps.mixing, "is_within_heads", False)
         or (M > 1 and dropout_p > 0)  # the maps would be dropped apart
         or (M > 1 and q.is_cpu and q.shape[2] * k.shape[2] <= _FEW)
+        or _would_be_written_out(q, bias, dropout_p)
     ):
         return None
 
     bias, mask, is_causal = settled(bias, mask, is_causal)
-    if _would_be_written_out(q, bias, dropout_p):
-        return None
 
     def allowed() -> Tensor:
         return take_apart(mask, is_causal, q.shape[2], k.shape[2], q.device).opened
@@ -95,9 +94,12 @@ def attend_fused(
     return mixed
 
 
-def _would_be_written_out(q: Tensor, bias: Tensor | None, dropout_p: float) -> bool:
+def _would_be_written_out(q: Tensor, bias: Bias | None, dropout_p: float) -> bool:
     """Whether torch has no kernel, and steps of its own that take longer than those of weigh."""
-    learns = bias is not None and bias.requires_grad and torch.is_grad_enabled()
+    if isinstance(bias, ToldBias):
+        learns = bias.learns  # without making it, which weigh would do again
+    else:
+        learns = bias is not None and bias.requires_grad and torch.is_grad_enabled()
     return learns and q.is_cpu and dropout_p == 0 and not torch.compiler.is_compiling()
 
 

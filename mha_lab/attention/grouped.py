@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_lab.attention.multihead.projection import Heads
-from mha_lab.projected import Part, Projected, width_of
+from mha_lab.projected import Heads, Part, Projected, width_of
 
 
 def check_kv_heads(kv_heads: int, num_heads: int) -> None:

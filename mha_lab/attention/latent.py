@@ -25,8 +25,9 @@ from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.attend import attend
 from mha_lab.attention.multihead.checks import check_inputs, check_sizes
 from mha_lab.attention.multihead.masks import Sizes, check_masks, merge_masks
-from mha_lab.attention.multihead.projection import Heads, join_heads
+from mha_lab.attention.multihead.projection import join_heads
 from mha_lab.attention.telling import bias_of, extend, turned
+from mha_lab.projected import Heads
 from mha_lab.ranges import Probability, Size
 
 

@@ -9,8 +9,8 @@ from mha_lab.attention.bias import Bias, told_bias
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.grouped import join_maps, serve_groups
 from mha_lab.attention.multihead.masks import Sizes, merge_masks
-from mha_lab.attention.multihead.projection import Heads
 from mha_lab.attention.telling import told
+from mha_lab.projected import Heads
 
 
 class WhoSeesWhom(NamedTuple):

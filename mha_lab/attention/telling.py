@@ -6,8 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_lab.attention.cache import Cache, positions_from
-from mha_lab.attention.multihead.projection import Heads
-from mha_lab.projected import Projected
+from mha_lab.projected import Heads, Projected
 
 _WAYS = ("rotate", "score_bias", "bias")
 """By which an encoding tells attention where it is."""

@@ -8,6 +8,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from mha_lab.attention.composed import ComposedAttention
 from mha_lab.attention.mixing.differential import Differential
 from mha_lab.attention.mixing.none import NoMixing
+from mha_lab.positions import turning
 from mha_lab.positions.drawn import RandomizedRotation
 from mha_lab.positions.randomized import randomized
 from mha_lab.positions.rotary import RotaryPositions
@@ -62,10 +63,14 @@ class Apart(nn.Module):
         self.rotate = encoding.rotate
 
 
+@pytest.mark.parametrize("row", [1, 8, 128])
 @pytest.mark.parametrize("mixing", [NoMixing, Differential])
 @pytest.mark.parametrize("kv_heads", [4, 2])
 @pytest.mark.parametrize("is_drawn", [False, True])
-def test_attention_is_the_same_either_way(mixing: type, kv_heads: int, is_drawn: bool) -> None:
+def test_attention_is_the_same_either_way(
+    row: int, mixing: type, kv_heads: int, is_drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turning, "_ROW", row)
     torch.manual_seed(0)
     encoding = (
         randomized(24, num_heads=4, encoding=RotaryPositions, positions=64, max_length=32)

@@ -10,10 +10,10 @@ from mha_lab.attention.functional import Mask
 from mha_lab.attention.multihead.learned_mask import attend_under, is_learned
 from mha_lab.attention.multihead.masks import open_blocked_rows
 from mha_lab.attention.multihead.padding import attend_without_padding, is_worth_cutting
-from mha_lab.attention.multihead.projection import Heads
 from mha_lab.attention.multihead.together import attend_with_weights, is_faster_together
 from mha_lab.attention.multihead.under_bias import attend_under_bias
 from mha_lab.attention.multihead.weights import weights_apart
+from mha_lab.projected import Heads
 
 # torch 2.6 does not tell an export from a compilation.
 _is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)

@@ -12,9 +12,9 @@ from torch import Tensor
 from mha_lab.attention.blockwise.attend import are_for_blocks, attend_in_blocks
 from mha_lab.attention.functional import Mask, attention_scores, attention_weights
 from mha_lab.attention.mixing.none import NoMixing
-from mha_lab.attention.multihead.projection import Heads
 from mha_lab.attention.shown import shows_weights
 from mha_lab.attention.weighting.softmax import Softmax
+from mha_lab.projected import Heads
 
 
 class _Steps(NamedTuple):

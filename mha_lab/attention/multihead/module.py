@@ -19,13 +19,13 @@ from mha_lab.attention.multihead.masks import (
     warn_if_zeros_and_ones,
 )
 from mha_lab.attention.multihead.projection import (
-    Heads,
     add_keys,
     join_heads,
     project_apart,
     project_packed,
 )
 from mha_lab.attention.telling import told
+from mha_lab.projected import Heads
 from mha_lab.ranges import Probability, Size
 
 

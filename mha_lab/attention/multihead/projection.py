@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-Heads = Float[Tensor, "N H L D"]
+from mha_lab.projected import Heads
 
 
 def project_packed(

@@ -6,9 +6,9 @@ from torch import Tensor
 from mha_lab.attention.bias import Bias
 from mha_lab.attention.functional import Mask
 from mha_lab.attention.mixing.none import NoMixing
-from mha_lab.attention.multihead.projection import Heads
 from mha_lab.attention.pipeline import Steps, attend_and_show
 from mha_lab.attention.weighting.softmax import Softmax
+from mha_lab.projected import Heads
 
 _WEIGHTING, _MIXING = Softmax(), NoMixing()
 

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from mha_lab.attention.cache import Cache
 from mha_lab.attention.multihead.checks import check_inputs
 from mha_lab.attention.multihead.masks import Sizes, check_masks
-from mha_lab.attention.multihead.projection import Heads, project_packed
+from mha_lab.attention.multihead.projection import project_packed
 from mha_lab.attention.states.masks import Seen, read_masks
+from mha_lab.projected import Heads
 
 
 class Call(NamedTuple):

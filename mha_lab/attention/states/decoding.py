@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from mha_lab.attention.cache import Cache
-from mha_lab.attention.multihead.projection import Heads
+from mha_lab.projected import Heads
 
 
 def attend_from(
